@@ -23,7 +23,8 @@ FAMILIES = {"elementwise": "arithmetic, comparison, functions, activations", "vi
             "softmax": "softmax, log-softmax, cross-entropy", "norm": "layer norm, RMS norm",
             "attention": "attention", "sort": "top-k, sort", "nearest": "nearest rows (vector search)", "scan": "cumulative sums",
             "bounded": "masks of bounded dimensions",
-            "recurrence": "short convolutions, state-space scans, delta rule, RWKV"}
+            "recurrence": "short convolutions, state-space scans, delta rule, RWKV",
+            "training": "gradients with kernels of their own, sums of squares, Adam"}
 
 
 def compact(run):

@@ -27,7 +27,8 @@
   family(sort) \
   family(nearest) \
   family(bounded) \
-  family(recurrence)
+  family(recurrence) \
+  family(training)
 // clang-format on
 
 namespace prism {

@@ -200,6 +200,11 @@ void add_matmul_cases(std::vector<OpCase>& cases, CaseRandom& random) {
       }
     }
   }
+  // Long sums for few results, as gradients of weights have: cut into parts on many devices.
+  for (const DType type : {DType::f32, DType::bf16, DType::f16}) {
+    add_dense(cases, random, type, {66, 40, 1024}, 1, true, false);
+    add_dense(cases, random, type, {66, 40, 1024}, 1, false, true);
+  }
 }
 
 }  // namespace prism

@@ -11,6 +11,7 @@
 #include "prism/grad.h"
 #include "prism/ops.h"
 #include "support/seed.h"
+#include "tensor/plan/plan.h"
 
 namespace prism {
 namespace {
@@ -141,6 +142,26 @@ TEST(FusedGradients, WeightsOfLinearNeedNoCopy) {
   const std::string steps = slopes.explain(inputs);
   EXPECT_EQ(steps.find("view_gradient"), std::string::npos) << steps;
   EXPECT_EQ(steps.find("copy"), std::string::npos) << steps;
+}
+
+TEST(FusedGradients, ExplainSaysWhyAttentionNeedsItsScores) {
+  const auto explained = [](int64_t queries, const AttentionSettings& settings, DType type) {
+    Tensor x = zeros({1, 2, queries, 8}, type, Device::cpu()).eval();
+    x.set_requires_grad();
+    const Tensor loss = sum(attention(x, x, x, settings));
+    const std::vector<Tensor> outputs = {loss, gradients(loss, {x})[0]};
+    return Plan(outputs).explain();
+  };
+  const std::string start = "the gradient of attention over ";
+  EXPECT_EQ(explained(6, {}, DType::f32).find(start), std::string::npos);
+  EXPECT_NE(explained(6, {.soft_cap = 20}, DType::f32)
+                .find(start + "6 queries and 6 keys is computed from all scores, which are kept: "
+                              "it has a soft cap\n"),
+            std::string::npos);
+  const std::string parts = explained(512, {}, DType::f64);
+  EXPECT_NE(parts.find("from scores of 256 queries at a time, made again: f64 has no kernel"),
+            std::string::npos)
+      << parts;
 }
 
 }  // namespace

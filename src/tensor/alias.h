@@ -2,6 +2,8 @@
 #pragma once
 
 #include <memory>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "tensor/op.h"
@@ -22,6 +24,16 @@ class AliasOp : public Op {
   }
   void run_cpu(const CpuCall&) const override {}  // not called
   void launch(DeviceCall&) const override {}
+};
+
+// The input, with a sentence for plan.explain(): why it is computed in this way.
+class NotedOp : public AliasOp {
+ public:
+  explicit NotedOp(std::string note) : note_(std::move(note)) {}
+  const std::string& note() const { return note_; }
+
+ private:
+  std::string note_;
 };
 
 // While it lives, collects the nodes that this thread makes, in the order in which it makes them.

@@ -194,7 +194,13 @@ TEST_P(ManyRowProducts, ManyRowsInF32) {
     for (const bool b_transposed : {false, true}) {
       if (least != 2u * a_transposed + b_transposed && !takes(4)) continue;
       const Following after{a_transposed, b_transposed};
-      const ops::F32Product p{a_transposed, b_transposed, tail_of(after)};
+      constexpr std::array kTypes = {DType::f32, DType::f16, DType::bf16};
+      const DType type = kTypes[random_.next() % 3];
+      ops::F32Product p;
+      p.a = p.b = type;
+      p.a_transposed = a_transposed;
+      p.b_transposed = b_transposed;
+      p.tail = tail_of(after);
       for (const auto& [m, n, k] :
            {std::array{1u, 1u, 1u}, std::array{36u, 132u, 20u}, std::array{131u, 7u, 29u}}) {
         ops::FragmentProduct as;
@@ -202,8 +208,7 @@ TEST_P(ManyRowProducts, ManyRowsInF32) {
         as.b_transposed = b_transposed;
         ops::ProductShape s = ops::dense_shape(as, m, n, k);
         s.batch = m == 131 ? 2 : 1;
-        Pair pair =
-            random_pair(random_, DType::f32, DType::f32, a_transposed, b_transposed, DType::f32, s);
+        Pair pair = random_pair(random_, type, type, a_transposed, b_transposed, DType::f32, s);
         const Matrix bias = random_matrix(random_, DType::f32, 1, n),
                      residual = random_matrix(random_, DType::f32, m * s.batch, n);
         add_to(pair.want, after.bias ? &bias : nullptr, after.residual ? &residual : nullptr);

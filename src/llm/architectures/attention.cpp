@@ -2,20 +2,12 @@
 #include <cmath>
 
 #include "llm/architectures/blocks.h"
-#include "ops/products/product_kernels.h"
+#include "llm/architectures/training_types.h"
 #include "prism/ops/attention.h"
 #include "prism/ops/elementwise.h"
 #include "prism/ops/join.h"
 
 namespace prism::llm {
-
-namespace {
-
-// The longest heads whose gradient has kernels with matrix instructions, and the shortest sequences
-// whose attention takes a noticeable part of a step.
-constexpr int64_t kMostNarrowDim = 128, kFewestNarrowRows = 256;
-
-}  // namespace
 
 Blocks::Heads Blocks::heads(const LayerWeights& w, const Tensor& x) const {
   const LayerConfig& sizes = config_.at(layer_);
@@ -98,17 +90,14 @@ Tensor Blocks::attend_sequences(const CachedRows& rows, const AttentionSettings&
   const auto by_sequence = [&](const Tensor& x) {
     return x.reshape({training_->sequences, -1, x.size(1), x.size(2)}).permute({0, 2, 1, 3});
   };
-  // With matrix instructions the gradient's kernels are many times as fast in bf16; the products
-  // with quantised weights before and after are rounded, too.
+  // Only attention with a gradient of its own has kernels for bf16.
   const bool is_plain =
       !settings.mask && !settings.sinks && settings.soft_cap == 0 && settings.max_bias == 0;
-  const DeviceInfo& device = rows.q.device().info();
-  const bool narrows = is_plain && !device.is_cpu && rows.q.size(-1) <= kMostNarrowDim &&
-                       rows.q.size(0) / training_->sequences >= kFewestNarrowRows &&
-                       ops::has_fragments(device.capabilities, DType::bf16);
-  const auto side = [&](const Tensor& x) {
-    return by_sequence(narrows ? x.astype(DType::bf16) : x);
-  };
+  const DType own = rows.q.dtype().plain();
+  const DType type = is_plain ? attention_type(rows.q.device(), own, rows.q.size(-1),
+                                               rows.q.size(0) / training_->sequences)
+                              : own;
+  const auto side = [&](const Tensor& x) { return by_sequence(x.astype(type)); };
   const Tensor seen = prism::attention(side(rows.q), side(rows.k_cache),
                                        side(rows.v_cache ? rows.v_cache : rows.k_cache), settings)
                           .astype(rows.q.dtype());

@@ -9,6 +9,7 @@
 #include <fmt/ranges.h>
 
 #include "llm/architectures/model_config.h"
+#include "llm/architectures/training_types.h"
 #include "llm/gguf/gguf_writer.h"
 #include "llm/model/model.h"
 #include "prism/error.h"
@@ -17,7 +18,6 @@
 #include "prism/ops/create.h"
 #include "prism/ops/elementwise.h"
 #include "prism/ops/reduce.h"
-#include "runtime/native_product.h"
 
 namespace prism::llm {
 namespace {
@@ -36,16 +36,6 @@ void check_architecture(const Config& config) {
   for (const LayerConfig& layer : config.each_layer)
     if (layer.indexer > 0 || layer.chosen)
       not_supported(config, "its choice of keys has no gradient");
-}
-
-// Whether the vendor's library has matrix instructions for bf16. Layers compute in it there: half
-// of the memory for what gradients need, and products with the narrow factors of an adapter take a
-// third of the time.
-bool multiplies_bf16(const Device& device) {
-  NativeProduct product;
-  product.m = product.n = product.k = 64;
-  product.a_type = product.b_type = product.c_type = DType::bf16;
-  return device.supports(product);
 }
 
 // "attn_q" for "blk.3.attn_q.weight", "output" for "output.weight".
@@ -88,10 +78,7 @@ std::vector<Linear*> LoraModel::chosen() {
 
 LoraModel::LoraModel(const GgufFile& file, const LoraOptions& options, const Device& device,
                      int64_t context)
-    : options_(options),
-      device_(device),
-      compute_(multiplies_bf16(device) ? DType::bf16 : DType::f32),
-      dropout_(options.dropout) {
+    : options_(options), device_(device), compute_(layer_type(device)), dropout_(options.dropout) {
   if (options.rank < 1 || !std::isfinite(options.alpha) || options.alpha == 0)
     throw Error(ErrorCode::kInvalidArgument,
                 fmt::format("train: an adapter of rank {} and alpha {}; the rank must be at least "

@@ -5,6 +5,8 @@
 #include <bit>
 #include <cmath>
 #include <limits>
+#include <optional>
+#include <string>
 
 #include <fmt/format.h>
 
@@ -17,6 +19,7 @@
 #include "prism/ops/join.h"
 #include "prism/ops/matmul.h"
 #include "prism/ops/softmax.h"
+#include "tensor/alias.h"
 #include "tensor/chain/chain_op.h"
 #include "tensor/recompute.h"
 
@@ -95,16 +98,33 @@ Tensor composed(const Tensor& q, const Tensor& k, const Tensor& v, const Attenti
   return matmul(weights, grouped(v)).reshape({batch, heads, queries, v.size(3)});
 }
 
-// For gradients of long texts: some queries at a time, whose scores are computed again, so that
+// Why the gradient needs the scores; nullopt if it does not.
+std::optional<std::string> why_composed(std::span<const Tensor> sides, const AttentionSettings& s) {
+  if (s.mask) return "it has a mask";
+  if (s.sinks) return "it has sinks";
+  if (s.soft_cap != 0) return "it has a soft cap";
+  if (s.max_bias != 0) return "it has linear biases";
+  if (sides[1].elements() == 0) return "it has no keys";
+  return AttentionOp::no_whole_gradient(sides[0].device(), sides);
+}
+
+// For gradients. Of long texts some queries at a time, whose scores are computed again, so that
 // memory never holds all of them.
 Tensor composed_in_parts(const Tensor& q, const Tensor& k, const Tensor& v,
-                         const AttentionSettings& s, double scale) {
+                         const AttentionSettings& s, double scale, const std::string& why) {
   constexpr int64_t kQueries = 256;
   const int64_t queries = q.size(2), keys = k.size(2);
+  const auto noted = [&](const Tensor& result, const std::string& from) {
+    return use_op(std::make_shared<NotedOp>(
+                      fmt::format("the gradient of attention over {} queries and {} keys is "
+                                  "computed from {}: {}",
+                                  queries, keys, from, why)),
+                  {result});
+  };
   // Places are counted from the last key, which all parts have unless they are causal.
   const bool by_place = s.window > 0 || s.max_bias > 0;
   if (queries < 2 * kQueries || s.mask || (by_place && !s.causal))
-    return composed(q, k, v, s, scale);
+    return noted(composed(q, k, v, s, scale), "all scores, which are kept");
   std::vector<Tensor> parts;
   for (int64_t begin = 0; begin < queries; begin += kQueries) {
     const int64_t end = std::min(begin + kQueries, queries);
@@ -113,7 +133,8 @@ Tensor composed_in_parts(const Tensor& q, const Tensor& k, const Tensor& v,
       return composed(q.slice(2, begin, end), k.slice(2, 0, seen), v.slice(2, 0, seen), s, scale);
     }));
   }
-  return concat(parts, 2);
+  return noted(concat(parts, 2),
+               fmt::format("scores of {} queries at a time, made again", kQueries));
 }
 
 // whole: see AttentionOp.
@@ -173,14 +194,16 @@ Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v, const Attent
   if (!learns && is_type(q, DType::bf16))
     return cast(attention(cast(q, DType::f32), k, v, s), DType::bf16);
   const Tensor sides[] = {q, k, v};
-  const bool plain = !s.mask && !s.sinks && s.soft_cap == 0 && s.max_bias == 0 && k.elements() > 0;
-  const bool whole = learns && plain && AttentionOp::has_whole_gradient(q.device(), sides);
+  const std::optional<std::string> why = learns ? why_composed(sides, s) : std::nullopt;
+  const bool whole = learns && !why;
   const bool floats = is_type(k, DType::f32) || is_type(k, DType::f16) || is_type(k, DType::bf16);
   const bool known = is_type(q, DType::f32) || is_type(q, DType::f16) || whole;
   const bool kernels = (!learns || whole) && known && floats && k.type() == v.type() &&
                        dim <= ops::kMaxHeadDim && k.elements() > 0 && q.elements() > 0 &&
                        v.elements() > 0;
-  if (!kernels) return learns ? composed_in_parts(q, k, v, s, scale) : composed(q, k, v, s, scale);
+  if (!kernels && learns)
+    return composed_in_parts(q, k, v, s, scale, why.value_or("there are no elements"));
+  if (!kernels) return composed(q, k, v, s, scale);
   std::vector<int32_t> spans;
   for (int64_t b = 0; b < batch; ++b)
     for (const int64_t word : {b * queries, queries, k.size(2), b})

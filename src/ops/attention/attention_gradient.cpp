@@ -236,7 +236,8 @@ std::vector<Tensor> AttentionOp::gradient(const GradientCall& call) const {
   return results;
 }
 
-bool AttentionOp::has_whole_gradient(const Device& device, std::span<const Tensor> inputs) {
+std::optional<std::string> AttentionOp::no_whole_gradient(const Device& device,
+                                                          std::span<const Tensor> inputs) {
   const bool is_cpu = device.info().is_cpu;
   const int64_t most_dim =
       is_cpu ? static_cast<int64_t>(cpu::kMaxGradientDim) : int64_t{ops::kMaxGradientHeadDim};
@@ -244,9 +245,15 @@ bool AttentionOp::has_whole_gradient(const Device& device, std::span<const Tenso
   const bool known =
       type == ElementType(DType::f32) ||
       (!is_cpu && (type == ElementType(DType::f16) || type == ElementType(DType::bf16)));
-  return known && std::ranges::all_of(inputs, [&](const Tensor& x) {
-           return x.type() == type && x.size(-1) <= most_dim;
-         });
+  if (!known) return fmt::format("{} has no kernel for it on {}", type.name(), device.id());
+  for (const Tensor& x : inputs) {
+    if (x.type() != type)
+      return fmt::format("q is {} and another side {}", type.name(), x.type().name());
+    if (x.size(-1) > most_dim)
+      return fmt::format("heads have {} elements, its kernels on {} at most {}", x.size(-1),
+                         device.id(), most_dim);
+  }
+  return std::nullopt;
 }
 
 }  // namespace prism

@@ -30,8 +30,10 @@ class AttentionOp : public Op, public MakesPrepared {
   std::vector<Tensor> gradient(const GradientCall& call) const override;
   // Scores with -infinity for the keys that a query does not see; see attention().
   Tensor masked(const Tensor& scores) const;
-  // Whether a device computes the gradient of these q, k and v without a score matrix.
-  static bool has_whole_gradient(const Device& device, std::span<const Tensor> inputs);
+  // Why a device cannot compute the gradient of these q, k and v without a score matrix; nullopt if
+  // it can.
+  static std::optional<std::string> no_whole_gradient(const Device& device,
+                                                      std::span<const Tensor> inputs);
   // Whether the device lacks a native kernel, and the gradient's kernels need the sums.
   static bool needs_sums(const Device& device) { return !device.info().is_cpu; }
   void run_cpu(const CpuCall& call) const override;

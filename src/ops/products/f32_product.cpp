@@ -17,6 +17,8 @@ namespace {
 // through registers meanwhile.
 constexpr uint32_t kTile = 128, kStep = 8, kLanes = 256;
 
+Value widened(Value x) { return x.element() == f32 ? x : cast(f32, x); }
+
 // One operand as tiles of [step][place], place being a row of a or a column of b.
 struct Operand {
   In x;
@@ -40,11 +42,12 @@ struct Operand {
         whole,
         [&] {
           const Value four = x.load_if(outer < outer_limit && inner < inner_limit, index, 4);
-          for (uint32_t i = 0; i < 4; ++i) parts[i] = four[i];
+          for (uint32_t i = 0; i < 4; ++i) parts[i] = widened(four[i]);
         },
         [&] {
           for (uint32_t i = 0; i < 4; ++i)
-            parts[i] = x.load_if(outer < outer_limit && inner + i < inner_limit, index + i);
+            parts[i] =
+                widened(x.load_if(outer < outer_limit && inner + i < inner_limit, index + i));
         });
     return {parts[0], parts[1], parts[2], parts[3]};
   }
@@ -61,10 +64,11 @@ struct Operand {
 }  // namespace
 
 ir::Kernel f32_product(const F32Product& p) {
-  const std::string name = fmt::format("product_f32{}_f32{}{}", p.a_transposed ? "t" : "",
-                                       p.b_transposed ? "t" : "", p.tail ? "_tail" : "");
+  const std::string name =
+      fmt::format("product_{}{}_{}{}_in_f32{}", dtype_name(p.a), p.a_transposed ? "t" : "",
+                  dtype_name(p.b), p.b_transposed ? "t" : "", p.tail ? "_tail" : "");
   return kernel(name, kLanes, [&] {
-    const In a = in("a", f32), b = in("b", f32);
+    const In a = in("a", p.a), b = in("b", p.b);
     TailCode tail(p.tail);
     const Array c = out("c", p.c);
     const ProductParams shape;
@@ -158,5 +162,30 @@ ProductLaunch square_tiles_launch(const ProductShape& s, uint32_t tile) {
 }
 
 ProductLaunch f32_product_launch(const ProductShape& s) { return square_tiles_launch(s, kTile); }
+
+uint32_t f32_product_parts(const ProductShape& s, uint32_t compute_units) {
+  constexpr uint32_t kLeastOfPart = 256, kMostParts = 64;
+  const uint32_t tiles = ((s.n + kTile - 1) / kTile) * ((s.m + kTile - 1) / kTile);
+  uint32_t parts = 1;
+  // Two groups for each unit; all parts are equally long and begin at whole loads.
+  while (s.batch == 1 && parts < kMostParts && tiles * parts < 2 * compute_units &&
+         s.k % (2 * parts * kStep) == 0 && s.k / (2 * parts) >= kLeastOfPart)
+    parts *= 2;
+  return parts;
+}
+
+ir::Kernel sum_of_parts(DType type) {
+  return kernel(fmt::format("sum_of_parts_{}", dtype_name(type)), kPartsGroup, [&] {
+    const In x = in("x", f32);
+    const Array y = out("y", type);
+    const Value parts = param("parts", u32), elements = param("elements", u32);
+    const Value i = global_id();
+    if_(i < elements, [&] {
+      Var sum(f32, 0.0f, "sum");
+      for_(0u, parts, 1u, [&](Value part) { sum = sum + x[part * elements + i]; });
+      y[i] = sum;
+    });
+  });
+}
 
 }  // namespace prism::ops

@@ -57,10 +57,38 @@ void launch_packed(DeviceCall& call, const ops::PackedProduct& product, const Si
 
 void launch_f32(DeviceCall& call, const Sides& s) {
   ops::F32Product product;
+  product.a = s.a.type.plain();
+  product.b = s.b.type.plain();
   product.a_transposed = s.in_a.transposed;
   product.b_transposed = s.in_b.transposed;
   product.c = s.c.type.plain();
   launch_product(call, product, ops::f32_product_launch(shape_of(s)), {s.a, s.b}, s.tail, s.c);
+}
+
+// Whether both sides are multiplied in f32: they are f32, or the device has no matrix instructions
+// for their type.
+bool is_f32(const DeviceInfo& device, const Sides& s) {
+  const auto is = [&](DType type) {
+    return s.a.type == ElementType(type) && s.b.type == ElementType(type);
+  };
+  if (is(DType::f32)) return true;
+  const bool narrow = is(DType::bf16) || is(DType::f16);
+  return narrow && s.m >= kManyRows && !ops::has_fragments(device.capabilities, s.a.type.plain());
+}
+
+// The same for few tiles of c and a long k, as gradients of weights have: k is cut into parts.
+void launch_f32_in_parts(DeviceCall& call, Sides s, uint32_t parts) {
+  const DeviceView c = s.c;
+  s.k /= parts;
+  s.batch = parts;
+  s.in_a.batch_step = s.in_a.transposed ? s.k * s.in_a.step : s.k;
+  s.in_b.batch_step = s.in_b.transposed ? s.k : s.k * s.in_b.step;
+  s.c = call.scratch({parts, s.m, s.n}, DType::f32);
+  launch_f32(call, s);
+  const DType type = c.type.plain();
+  call.launch(
+      fmt::format("sum_of_parts {}", dtype_name(type)), [&] { return ops::sum_of_parts(type); },
+      {groups_for(s.m * s.n, ops::kPartsGroup), 1, 1}, {s.c, c}, {word(parts), word(s.m * s.n)});
 }
 
 void launch_f64(DeviceCall& call, const Sides& s) {
@@ -356,6 +384,14 @@ void MatmulOp::launch(DeviceCall& call) const {
     launch_native(call, *native, s);
     return tail_alone();
   }
+  if (is_f32(call.info(), s) && s.m >= kManyRows) {
+    const uint32_t parts = ops::f32_product_parts(shape_of(s), call.info().compute_units);
+    if (parts > 1) {
+      s.c = apart();
+      launch_f32_in_parts(call, s, parts);
+      return tail_alone();
+    }
+  }
   const bool packed = way == ProductWay::packed;
   const bool few = has_few_rows(s, own) && !packed && way != ProductWay::kernel;
   auto tail = bind_tail(call, tail_, 2, s.n);
@@ -372,7 +408,7 @@ void MatmulOp::launch(DeviceCall& call) const {
     launch_few_rows(call, s);
   else if (packed)
     launch_packed(call, packed_product_of(call.info(), s, own).value(), s);
-  else if (s.a.type == ElementType(DType::f32) && s.b.type == ElementType(DType::f32))
+  else if (is_f32(call.info(), s))
     launch_f32(call, s);
   else if (is_unpacked(call.info(), s))
     launch_unpacked(call, s);

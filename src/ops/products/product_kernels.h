@@ -230,9 +230,10 @@ ir::Kernel expert_tables();
 // The maximum number of tiles for any ids; the tiles buffer has 4 + 4 times as many words.
 uint32_t expert_tiles_at_most(uint32_t slots, uint32_t experts, uint32_t tile_m);
 
-// --- f32 products (f32_product.cpp): all in f32, tiles of 128 x 128; params and grid as in
-// f32_product_launch
+// --- f32 products (f32_product.cpp): multiplied and added in f32, tiles of 128 x 128; params and
+// grid as in f32_product_launch
 struct F32Product {
+  DType a = DType::f32, b = DType::f32;  // as stored: also f16, bf16
   bool a_transposed = false, b_transposed = false;
   std::shared_ptr<const TailSpec> tail = nullptr;
   DType c = DType::f32;
@@ -240,6 +241,12 @@ struct F32Product {
 // Buffers: a, b, the tail's, c.
 ir::Kernel f32_product(const F32Product& product);
 ProductLaunch f32_product_launch(const ProductShape& shape);
+// Into how many parts k is cut, each a product of its own in a batch, where c has too few tiles for
+// the device. The parts are added by sum_of_parts.
+uint32_t f32_product_parts(const ProductShape& shape, uint32_t compute_units);
+// Buffers: x (f32 [parts, elements]), y. Params: parts, elements. Grid: elements / kPartsGroup.
+ir::Kernel sum_of_parts(DType y);
+inline constexpr uint32_t kPartsGroup = 256;
 // For kernels without fragments: one group per square tile of c.
 ProductLaunch square_tiles_launch(const ProductShape& shape, uint32_t tile);
 

@@ -89,8 +89,8 @@ void launch_product(DeviceCall& call, ops::PackedProduct p, const ops::ProductLa
 void launch_product(DeviceCall& call, ops::F32Product p, const ops::ProductLaunch& launch,
                     std::vector<DeviceView> inputs, const TailBinding& tail,
                     const DeviceView& output) {
-  std::string key =
-      fmt::format("f32_product {} {} {}", p.a_transposed, p.b_transposed, dtype_name(p.c));
+  std::string key = fmt::format("f32_product {} {} {} {} {}", dtype_name(p.a), dtype_name(p.b),
+                                p.a_transposed, p.b_transposed, dtype_name(p.c));
   launch_with_tail(call, std::move(key), ops::f32_product, std::move(p), launch, std::move(inputs),
                    tail, output);
 }

@@ -390,6 +390,7 @@ std::string Plan::explain() const {
   for (const PlanStep& step : steps_)
     if (!step.reason.empty())
       text += fmt::format("{} runs on {}: {}\n", step.name, step.device.id(), step.reason);
+  for (const std::string& note : notes_) text += note + '\n';
   for (const Device& device : not_measured)
     text += fmt::format("no expected times for {}: `prism calibrate --device {}` measures it\n",
                         device.id(), device.id());

@@ -66,9 +66,11 @@ struct PlanOptions {
   std::shared_ptr<SharedArenas> arenas = nullptr;  // null: the plan has its own arena
   bool allocate = true;  // false: for estimates only; such a plan cannot run
   // Where results take more bytes than this at once, those that are cheap are made again for a use
-  // that is so many ops later, instead of kept.
+  // that is so many ops later, instead of kept. Per operation of the plan's products, so many bytes
+  // more may be read and written: about 4% of their time on a large GPU.
   uint64_t remake_above = uint64_t{256} << 20;
   size_t remake_distance = 32;
+  double remake_traffic = 2.6e-4;
 };
 
 class Plan {
@@ -140,6 +142,7 @@ class Plan {
   std::vector<PlanStep> steps_;
   std::vector<Arena> arenas_;
   std::vector<uint32_t> output_slots_, input_slots_;
+  std::vector<std::string> notes_;  // of NotedOps, for explain()
   std::vector<Segment> segments_;
   std::shared_ptr<SharedArenas> shared_;
   bool reuse_memory_ = true, allocated_ = false;

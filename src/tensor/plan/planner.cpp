@@ -342,6 +342,8 @@ void Planner::emit_transfer(const Item& item) {
 // No step, but for a result that is handed out: that needs memory of its own.
 void Planner::emit_alias(const Item& item) {
   const Tensor& input = item.inputs[0];
+  if (const auto* noted = dynamic_cast<const NotedOp*>(item.op.get()))
+    if (!std::ranges::count(plan_.notes_, noted->note())) plan_.notes_.push_back(noted->note());
   if (wanted_.contains({item.node, 0}) || !(input.layout() == Layout::dense(input.shape()))) {
     const auto copy = std::make_shared<ChainOp>(copy_chain(input.type().plain()));
     return emit_on(item.node->device, {item.node, copy, {input}}, "");

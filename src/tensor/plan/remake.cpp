@@ -17,8 +17,16 @@ namespace prism {
 namespace {
 
 constexpr size_t kMostCopies = 8;  // of items for one result
+constexpr double kSlow = 2;        // times the traffic of a copy, for norms and gelu
 
 bool is_chain(const Op& op) { return dynamic_cast<const ChainOp*>(&op) != nullptr; }
+
+bool is_slow(const Op& op) {
+  const auto* chain = dynamic_cast<const ChainOp*>(&op);
+  return !chain || std::ranges::any_of(chain->chain().steps, [](const Chain::Step& step) {
+    return step.kind == Chain::Kind::apply && step.op == ScalarOp::gelu;
+  });
+}
 
 uint64_t bytes_of(const Node& node) {
   uint64_t bytes = 0;
@@ -34,30 +42,75 @@ class Planner::Remaking {
 
   uint64_t peak_bytes() const { return peak_bytes_; }
 
-  void run(uint64_t least_bytes, size_t distance) {
-    const size_t count = planner_.items_.size();
-    before_.resize(count);
-    for (size_t i = 0; i <= peak_ && i < count; ++i) {
-      const Item& item = planner_.items_[i];
-      if (!is_late(i) || !is_cheap(item) || bytes_of(*item.node) < least_bytes ||
-          first_late_use(i) < i + distance)
-        continue;
-      Needs needs;
-      add_needs(i, needs);
-      // What is kept instead must be half as large at most. Such results are not made from one
-      // another: that would add up all layers of a model.
-      if (2 * needs.bytes > bytes_of(*item.node) || needs.copies > kMostCopies ||
-          (needs.from_kept && !needs.kept.empty()))
-        continue;
-      (needs.kept.empty() ? remade_ : remade_from_kept_).insert(i);
-      for (const size_t each : needs.kept) last_[each] = std::max(last_[each], last_[i]);
+  void run() {
+    const std::vector<size_t> last = last_;
+    std::vector<Candidate> candidates = choose(nullptr);
+    std::ranges::stable_sort(candidates, {}, [](const Candidate& each) {
+      return each.traffic / static_cast<double>(each.saved);
+    });
+    double left = planner_.options_.remake_traffic * operations();
+    std::unordered_set<size_t> affordable;
+    for (const Candidate& each : candidates) {
+      if (each.traffic > left) continue;
+      left -= each.traffic;
+      affordable.insert(each.item);
     }
-    for (size_t i = 0; i <= peak_ && i < count; ++i)
+    last_ = last;
+    remade_.clear();
+    remade_from_kept_.clear();
+    choose(&affordable);
+    before_.resize(planner_.items_.size());
+    for (size_t i = 0; i <= peak_; ++i)
       if (is_remade(i)) replace(i);
     insert_copies();
   }
 
  private:
+  struct Candidate {
+    size_t item;
+    double traffic;  // bytes read and written to make it again
+    uint64_t saved;  // bytes
+  };
+
+  // The results that are made again, of the given ones only.
+  std::vector<Candidate> choose(const std::unordered_set<size_t>* of) {
+    const PlanOptions& options = planner_.options_;
+    std::vector<Candidate> chosen;
+    for (size_t i = 0; i <= peak_; ++i) {
+      const Item& item = planner_.items_[i];
+      const uint64_t bytes = bytes_of(*item.node);
+      if (!is_late(i) || !is_cheap(item) || bytes < options.remake_above / 256 ||
+          first_late_use(i) < i + options.remake_distance || (of && !of->contains(i)))
+        continue;
+      Needs needs;
+      add_needs(i, needs);
+      // What is kept instead must be half as large at most. Such results are not made from one
+      // another: that would add up all layers of a model.
+      if (2 * needs.bytes > bytes || needs.copies > kMostCopies ||
+          (needs.from_kept && !needs.kept.empty()))
+        continue;
+      (needs.kept.empty() ? remade_ : remade_from_kept_).insert(i);
+      for (const size_t each : needs.kept) last_[each] = std::max(last_[each], last_[i]);
+      chosen.push_back({i, traffic_of(i, needs), bytes - needs.bytes});
+    }
+    return chosen;
+  }
+
+  // Operations of all products.
+  double operations() const {
+    double total = 0;
+    const auto view = [](const Shape& shape, ElementType type) {
+      return DeviceView{0, type, Layout::dense(shape)};
+    };
+    for (const Item& item : planner_.items_) {
+      std::vector<DeviceView> inputs, outputs;
+      for (const Tensor& each : item.inputs) inputs.push_back(view(each.shape(), each.type()));
+      for (const Spec& each : item.node->outputs) outputs.push_back(view(each.shape, each.type));
+      total += item.op->operations(inputs, outputs);
+    }
+    return total;
+  }
+
   // The number of the item that makes a tensor; items_.size() for one that has its values.
   size_t maker(const Tensor& tensor) const {
     const auto found = planner_.item_of_.find(tensor.node().get());
@@ -118,6 +171,7 @@ class Planner::Remaking {
   // What it takes to make a result again.
   struct Needs {
     uint64_t bytes = 0;        // to be kept in addition
+    uint64_t read = 0;         // by the copies
     std::vector<size_t> kept;  // the items that make them
     size_t copies = 0;         // of items
     bool from_kept = false;    // of items that are made again from something kept for them
@@ -128,7 +182,10 @@ class Planner::Remaking {
     needs.from_kept = needs.from_kept || remade_from_kept_.contains(i);
     for (const Tensor& input : planner_.items_[i].inputs) {
       const size_t from = maker(input);
-      if (is_there(from) || std::ranges::count(needs.kept, from)) continue;
+      if (is_there(from) || std::ranges::count(needs.kept, from)) {
+        needs.read += bytes_of(*input.node());
+        continue;
+      }
       const Item& item = planner_.items_[from];
       const uint64_t bytes = bytes_of(*item.node);
       Needs copied = needs;
@@ -137,9 +194,24 @@ class Planner::Remaking {
         needs = std::move(copied);
       } else {
         needs.bytes += bytes;
+        needs.read += bytes;
         needs.kept.push_back(from);
       }
     }
+  }
+
+  double traffic_of(size_t i, const Needs& needs) const {
+    const Item& item = planner_.items_[i];
+    const auto bytes = static_cast<double>(bytes_of(*item.node)),
+               read = static_cast<double>(needs.read);
+    const bool fuses = is_chain(*item.op) && std::ranges::all_of(users_[i], [&](size_t user) {
+                         return user <= peak_ || is_chain(*planner_.items_[user].op);
+                       });
+    // Its users read the inputs in place of the result, or it is a step of its own. What is kept
+    // for it is stored, and a step that made both at once becomes two.
+    const double kept = 2 * static_cast<double>(needs.bytes);
+    return kept +
+           (fuses ? std::max(0.0, read - bytes) : (is_slow(*item.op) ? kSlow : 1) * (read + bytes));
   }
 
   // Gives the uses of item i after the peak copies of it. A chain gets one copy for each chain that
@@ -209,7 +281,7 @@ class Planner::Remaking {
 void Planner::remake() {
   Remaking remaking(*this);
   if (remaking.peak_bytes() < options_.remake_above) return;
-  remaking.run(options_.remake_above / 256, options_.remake_distance);
+  remaking.run();
 }
 
 }  // namespace prism

@@ -17,10 +17,11 @@ namespace {
 constexpr int64_t kRows = 48, kWidth = 32, kInner = 80, kLayers = 5;
 constexpr uint64_t kMatrix = kRows * kWidth * 4;
 
-PlanOptions remaking(uint64_t above, size_t distance = 0) {
+PlanOptions remaking(uint64_t above, size_t distance = 0, double traffic = 1e9) {
   PlanOptions options;
   options.remake_above = above;
   options.remake_distance = distance;
+  options.remake_traffic = traffic;
   return options;
 }
 const PlanOptions kNever = remaking(UINT64_MAX);
@@ -93,13 +94,17 @@ TEST_F(Remake, SavesMemoryAndChangesNoNumber) {
       ASSERT_NEAR(found[i][n], wanted[i][n], 1e-6 * (1 + std::abs(wanted[i][n]))) << i << " " << n;
 }
 
-TEST_F(Remake, LeavesSmallPlansAndNearUsesAlone) {
+TEST_F(Remake, LeavesSmallPlansNearUsesAndCostlyOnesAlone) {
   const std::vector<Tensor> outputs = slopes();
-  Plan kept(outputs, {}, kNever), usual(outputs), near(outputs, {}, remaking(1, 1000));
+  Plan kept(outputs, {}, kNever), usual(outputs), near(outputs, {}, remaking(1, 1000)),
+      costly(outputs, {}, remaking(1, 0, 0));
   for (const Plan* each : {&usual, &near}) {
     EXPECT_EQ(temporaries(*each), temporaries(kept));
     EXPECT_EQ(each->steps().size(), kept.steps().size());
   }
+  // What is fused into its users costs nothing.
+  EXPECT_EQ(steps_named(costly, "rms_norm"), steps_named(kept, "rms_norm"));
+  EXPECT_LT(costly.steps().size(), kept.steps().size());
 }
 
 TEST_F(Remake, KeepsANarrowTermInsteadOfAWideSum) {
