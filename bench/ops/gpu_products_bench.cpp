@@ -306,7 +306,7 @@ class Bench {
     line.bytes = 4.0 * n * k;
     line.operations = 2.0 * m * n * k;
     line.seconds =
-        time_product(device_.compile(ops::f32_product({false, true})),
+        time_product(device_.compile(ops::f32_product({.b_transposed = true})),
                      ops::f32_product_launch(ops::dense_shape(as, m, n, k)), uint64_t(n) * k * 4);
     add(line);
   }

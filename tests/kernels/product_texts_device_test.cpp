@@ -40,7 +40,7 @@ std::shared_ptr<const TailSpec> gate_and_bias() {
 // One kernel of each kind, lowered for a dialect.
 std::vector<ir::Kernel> lowered_kernels(const ir::Capabilities& capabilities) {
   std::vector<ir::Kernel> all = {ops::round_rows(DType::f16), ops::expert_tables(),
-                                 ops::f32_product({true, true})};
+                                 ops::f32_product({.a_transposed = true, .b_transposed = true})};
   for (const ElementType type : all_weights()) {
     ops::VectorProduct few;
     few.weight = type;
