@@ -88,6 +88,18 @@ TEST(HostileClient, LargeHeadersAreRefusedHoweverTheyCome) {
   expect_alive(running);
 }
 
+TEST(HostileClient, AnEmptyChunkedBodyMayArriveByteByByte) {
+  const RunningHttp running({}, echo);
+  HttpClient client(running.port());
+  client.send(kChunked);
+  for (const char c : std::string("0\r\n\r\n")) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    client.send(std::string(1, c));
+  }
+  EXPECT_EQ(client.read_reply().status, 200);
+  expect_alive(running);
+}
+
 TEST(HostileClient, BodiesOfAllClientsTogetherHaveALimit) {
   std::mutex mutex;
   std::vector<HttpResponse> kept;

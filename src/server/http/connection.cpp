@@ -6,6 +6,9 @@
 #include <iterator>
 #include <optional>
 
+// An assertion of Beast's parser fails for right input: the end of a chunked body that arrives
+// after its first three bytes (1.81). Input must not end the server.
+#define BOOST_DISABLE_ASSERTS
 #include <boost/asio/buffer.hpp>
 #include <boost/beast/http/parser.hpp>
 #include <boost/beast/http/string_body.hpp>
