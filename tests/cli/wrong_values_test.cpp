@@ -50,7 +50,7 @@ TEST_F(WrongValues, OfOptionsAreWrongCalls) {
       {{"--repeat-penalty", "nan"}, "\"nan\" is not a number"},
       {{"--presence-penalty", "inf"}, "\"inf\" is not a number"},
       {{"--seed", "18446744073709551616"}, "is not a number from 0 to 18446744073709551615"},
-      {{"--seed", "-1"}, "is not a number from 0"},
+      {{"--seed", "-1"}, "is not a number of at least 0"},
       {{"-n", "1e3"}, "is not a whole number"},
       {{"-f", "."}, "Is a directory"},
       {{"--grammar-file", "/dev/zero"}, "more than"}};
