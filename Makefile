@@ -69,7 +69,7 @@ test: build-tests
 # Intel's compiler takes 1.5 s for each, and minutes for some products, so of models the one with plain weights.
 test-devices: build-tests
 	@scripts/setup_devices.sh $(BUILD)/devices.env
-	@set -a; . $(abspath $(BUILD))/devices.env; set +a; PRISM_OPS_PROGRAMS=100 $(CTEST) -L device -E 'random|architectures|decode_device|generation|epilogues|speculation'
+	@set -a; . $(abspath $(BUILD))/devices.env; set +a; PRISM_OPS_PROGRAMS=125 $(CTEST) -L device -E 'random|architectures|decode_device|generation|epilogues|speculation'
 	@scripts/count_skips.sh $(BUILD)
 	@$(BUILD)/prism model fetch smollm2 || echo "test-devices: without the default model its tests on the doubles are skipped"
 	@for test in hip_models_device_test metal_double_test; do [ ! -x $(BUILD)/$$test ] || echo $(BUILD)/$$test; done | \
