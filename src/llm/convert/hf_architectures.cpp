@@ -9,7 +9,7 @@
 
 #include "base/printable.h"
 #include "llm/convert/hf_rules.h"
-#include "llm/convert/scaled_weights.h"
+#include "llm/convert/quantisation_settings.h"
 #include "prism/error.h"
 
 namespace prism::llm {

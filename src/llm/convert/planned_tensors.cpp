@@ -12,6 +12,7 @@
 #include "base/printable.h"
 #include "llm/convert/hf_rope.h"
 #include "llm/convert/hf_rules.h"
+#include "llm/convert/quantisation_settings.h"
 #include "llm/gguf/tensor_floats.h"
 #include "prism/error.h"
 

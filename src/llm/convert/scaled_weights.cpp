@@ -57,18 +57,6 @@ std::array<int64_t, 2> asked_block(const JsonView& settings) {
 
 }  // namespace
 
-bool has_scaled_weights(const JsonView& settings) {
-  const std::string method = settings["quant_method"].string_or("");
-  if (method == "fp8" || method == "fbgemm_fp8") return true;
-  if (method != "compressed-tensors" || !settings["config_groups"]) return false;
-  for (const auto& [name, group] : settings["config_groups"].members()) {
-    const JsonView weights = group["weights"];
-    if (weights["num_bits"].integer_or(0) != 8 || !weights["symmetric"].boolean_or(true))
-      return false;
-  }
-  return true;
-}
-
 bool is_scaled_weight(const SafetensorsEntry& entry) {
   return entry.f8 == F8Format::e4m3 || entry.type == DType::i8;
 }

@@ -5,7 +5,6 @@
 #include <string_view>
 #include <vector>
 
-#include "base/json.h"
 #include "llm/convert/hf_folder.h"
 
 namespace prism {
@@ -13,10 +12,6 @@ class ThreadPool;
 }
 
 namespace prism::llm {
-
-// Whether the settings describe 8-bit weights with scales: FP8 in blocks, by rows or as a whole,
-// and 8-bit integers by rows or as a whole.
-bool has_scaled_weights(const JsonView& quantization_config);
 
 // Elements of F8_E4M3, or integers.
 bool is_scaled_weight(const SafetensorsEntry& entry);
