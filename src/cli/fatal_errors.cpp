@@ -80,9 +80,8 @@ void on_bus_error(int, siginfo_t* info, void*) {
     remove_temporary_files();
     print("\nerror: reading ");
     print_path(path);
-    print(
-        ": the file became shorter or its disk failed while it was in use; restore the file and "
-        "start again\n");
+    print(kMappedFileIsGone);
+    print("\n");
     _exit(kFailed);
   }
   // An access happens again on return; a signal that was sent does not.

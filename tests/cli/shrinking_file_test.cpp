@@ -91,8 +91,9 @@ TEST_F(ShrinkingFile, LeavesNoTemporaryFileAndShowsNoEscape) {
        "truncate -s 4096 \"$2\"; wait $child",
        "bash", program().string(), model, output});
   EXPECT_EQ(result.status, 1) << result.output;
-  EXPECT_NE(result.output.find("m?[31m\xc2?.gguf: the file became shorter"), std::string::npos)
+  EXPECT_NE(result.output.find(".gguf: the file became shorter"), std::string::npos)
       << result.output;
+  EXPECT_EQ(result.output.find_first_of("\x1b\x9b"), std::string::npos) << result.output;
   for (const auto& each : fs::directory_iterator(folder_.path()))
     EXPECT_FALSE(each.path().filename().string().starts_with("q.gguf")) << each.path();
 }

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 
 namespace prism {
 
@@ -25,5 +26,10 @@ MappedFile map_file(const std::string& path, MapAccess access);
 // The path of the mapped file whose pages contain the address, or null. Safe in a signal handler of
 // the thread that read the address: when a file shrinks, the pages behind its new end raise SIGBUS.
 const char* mapped_file_at(const void* address) noexcept;
+
+// What follows the path in a message about such an address.
+inline constexpr std::string_view kMappedFileIsGone =
+    ": the file became shorter or its disk failed while it was in use; restore the file and start "
+    "again";
 
 }  // namespace prism

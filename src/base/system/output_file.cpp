@@ -14,6 +14,7 @@
 
 #include <fmt/format.h>
 
+#include "base/system/mapped_file.h"
 #include "prism/error.h"
 
 #ifdef _WIN32
@@ -172,7 +173,12 @@ void OutputFile::fail(const char* doing) const {
 }
 
 void OutputFile::write(std::span<const std::byte> bytes) {
-  if (std::fwrite(bytes.data(), 1, bytes.size(), file_) != bytes.size()) fail("written");
+  if (std::fwrite(bytes.data(), 1, bytes.size(), file_) != bytes.size()) {
+    // Where a program that reads these bytes gets a signal, the system's write fails.
+    const char* const source = errno == EFAULT ? mapped_file_at(bytes.data()) : nullptr;
+    if (source) throw Error(ErrorCode::kIo, fmt::format("reading {}{}", source, kMappedFileIsGone));
+    fail("written");
+  }
   written_ += bytes.size();
 }
 

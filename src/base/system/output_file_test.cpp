@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <string>
 
+#include "base/system/mapped_file.h"
 #include "prism/error.h"
 #include "support/run_program.h"
 
@@ -96,6 +97,24 @@ TEST_F(OutputFileTest, ARecordReplacesALink) {
   EXPECT_FALSE(fs::is_symlink(folder_.path() / "link"));
   EXPECT_EQ(read_file(folder_ / "link"), "after");
   EXPECT_EQ(read_file(path_), "before");
+}
+#endif
+
+#ifndef _WIN32
+TEST_F(OutputFileTest, NamesTheMappedFileThatBecameShorter) {
+  const std::string source = folder_ / "source";
+  write_whole_file(source, std::string(1 << 20, 'x'));
+  const MappedFile mapped = map_file(source, MapAccess::read);
+  fs::resize_file(source, 0);
+  OutputFile file(path_);
+  try {
+    file.write({mapped.data.get(), mapped.bytes});
+    FAIL() << "no error";
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("reading " + source + ": the file became shorter"),
+              std::string::npos)
+        << error.what();
+  }
 }
 #endif
 
