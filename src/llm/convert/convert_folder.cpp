@@ -10,6 +10,7 @@
 #include "llm/convert/hf_folder.h"
 #include "llm/convert/hf_tokenizer.h"
 #include "llm/convert/planned_tensors.h"
+#include "llm/convert/produce_tensor.h"
 #include "llm/convert/sentence_settings.h"
 #include "llm/gguf/gguf_writer.h"
 #include "llm/gguf/quantise_mix.h"

@@ -190,7 +190,7 @@ const std::vector<HfArchitecture>& table() {
     std::vector<HfArchitecture> all = hf_encoders();
     for (const auto& more :
          {first_decoders(), hf_other_decoders(), hf_gpt_decoders(), hf_expert_decoders(),
-          hf_recurrent_decoders(), hf_gemma_decoders(), hf_routed_decoders()})
+          hf_recurrent_decoders(), hf_delta_decoders(), hf_gemma_decoders(), hf_routed_decoders()})
       all.insert(all.end(), more.begin(), more.end());
     return all;
   }();

@@ -17,6 +17,7 @@ std::vector<HfArchitecture> hf_other_decoders();
 std::vector<HfArchitecture> hf_gpt_decoders();
 std::vector<HfArchitecture> hf_expert_decoders();
 std::vector<HfArchitecture> hf_recurrent_decoders();
+std::vector<HfArchitecture> hf_delta_decoders();
 std::vector<HfArchitecture> hf_gemma_decoders();
 std::vector<HfArchitecture> hf_routed_decoders();
 
@@ -150,6 +151,14 @@ inline const Expectation kSilu{"hidden_act", {R"("silu")", R"("swish")"}};
 
 int64_t head_length(const JsonView& config);
 int64_t rotary_length(const JsonView& config);  // the part of a head that may be rotated
+
+inline int64_t size_of(const JsonView& config, const char* key) {
+  return config[key].integer(1, 1 << 20);
+}
+
+inline void set_size(std::string_view prefix, const char* key, int64_t value, GgufWriter& to) {
+  to.set(fmt::format("{}{}", prefix, key), static_cast<uint32_t>(value));
+}
 
 // The layers with a window, or without rotation, must be the ones that Prism assumes.
 void check_layers(const JsonView& config, const char* key, const auto& is_expected) {

@@ -1,10 +1,8 @@
-// Matches tensors with the rules of an architecture and streams their rows.
+// Matches tensors with the rules of an architecture.
 #include "llm/convert/planned_tensors.h"
 
 #include <algorithm>
 #include <charconv>
-#include <cmath>
-#include <cstring>
 #include <map>
 
 #include <fmt/format.h>
@@ -13,14 +11,11 @@
 #include "llm/convert/hf_rope.h"
 #include "llm/convert/hf_rules.h"
 #include "llm/convert/quantisation_settings.h"
-#include "llm/gguf/tensor_floats.h"
 #include "prism/error.h"
 
 namespace prism::llm {
 
 namespace {
-
-constexpr uint64_t kPieceElements = uint64_t{4} << 20;
 
 // "model.layers.3.mlp.up_proj.weight" is "model.layers.{}.mlp.up_proj.weight" and 3.
 struct ParsedName {
@@ -329,197 +324,11 @@ class Planner {
   bool is_scaled_ = false;  // weights may have 8 bits and scales
 };
 
-bool moves_rows(TensorChange change) {
-  return change == TensorChange::rotary || change == TensorChange::fused_rotary ||
-         change == TensorChange::split_heads || change == TensorChange::split_groups ||
-         change == TensorChange::rotary_groups || change == TensorChange::tiled ||
-         change == TensorChange::tiled_negative_exp;
-}
-
-// The place in the source of what has this place among tiles.
-uint64_t source_place(const Tiles& tiles, uint64_t place) {
-  const auto first = static_cast<uint64_t>(tiles.first), unit = static_cast<uint64_t>(tiles.unit),
-             keys = static_cast<uint64_t>(tiles.keys);
-  if (place < first) return place;
-  const uint64_t head = (place - first) / unit;
-  const uint64_t from = head % keys * static_cast<uint64_t>(tiles.shared_by) + head / keys;
-  return first + from * unit + (place - first) % unit;
-}
-
-// The row of the source that becomes this row. Rotary: halves of a head become adjacent elements.
-uint64_t source_row(const PlannedTensor& tensor, uint64_t row) {
-  if (tensor.tiles) return source_place(*tensor.tiles, row);
-  const auto length = static_cast<uint64_t>(tensor.head_length);
-  const bool is_plain = row >= static_cast<uint64_t>(tensor.shape[0] - tensor.plain_rows);
-  const bool is_whole = tensor.change == TensorChange::rotary;
-  const bool rotates = is_whole || tensor.change == TensorChange::fused_rotary ||
-                       tensor.change == TensorChange::rotary_groups;
-  uint64_t in_head = row % length;
-  const uint64_t first = row - in_head;
-  if (rotates && (is_whole || !is_plain)) in_head = in_head % 2 * (length / 2) + in_head / 2;
-  if (is_whole || tensor.change == TensorChange::fused_rotary) return first + in_head;
-  // A group has some heads of q, one of k and one of v.
-  const auto shared = static_cast<uint64_t>(tensor.shared_by);
-  const uint64_t groups = static_cast<uint64_t>(tensor.shape[0]) / ((shared + 2) * length);
-  const uint64_t head = row / length, other = head - groups * shared;
-  const uint64_t from = head < groups * shared
-                            ? head / shared * (shared + 2) + head % shared
-                            : other % groups * (shared + 2) + shared + other / groups;
-  return from * length + in_head;
-}
-
-// The value that becomes of a source's.
-float changed(TensorChange change, float value) {
-  if (change == TensorChange::add_one) return value + 1;
-  const bool is_rate =
-      change == TensorChange::negative_exp || change == TensorChange::tiled_negative_exp;
-  return is_rate ? -std::exp(value) : value;
-}
-
-// Streams the rows of one source.
-class Stream {
- public:
-  Stream(const PlannedTensor& tensor, ElementType type, ThreadPool& pool,
-         const std::function<void(std::span<const std::byte>)>& sink)
-      : tensor_(tensor), type_(type), pool_(pool), sink_(sink) {}
-
-  void put(const SafetensorsEntry& source, uint64_t rows, uint64_t columns) {
-    const uint64_t row_bytes = tensor_.type.row_bytes(columns);
-    const uint64_t at_once = std::max<uint64_t>(1, kPieceElements / columns);
-    const auto* const bytes = reinterpret_cast<const std::byte*>(source.bytes.data());
-    for (uint64_t row = 0; row < rows; row += at_once) {
-      const uint64_t count = std::min(at_once, rows - row);
-      const std::byte* from =
-          bytes + (static_cast<uint64_t>(tensor_.skipped_rows) + row) * row_bytes;
-      if (moves_rows(tensor_.change) || tensor_.tiles || tensor_.strides || tensor_.scales) {
-        moved_.resize(count * row_bytes);
-        for (uint64_t i = 0; i < count; ++i)
-          move_row(bytes, row + i, columns, moved_.data() + i * row_bytes);
-        from = moved_.data();
-      }
-      put_rows(from, row, count, columns);
-    }
-  }
-
- private:
-  void move_row(const std::byte* bytes, uint64_t row, uint64_t columns, std::byte* to) const {
-    const uint64_t row_bytes = tensor_.type.row_bytes(columns);
-    if (tensor_.scales) return pack_row(bytes, row, columns / 32, to);
-    if (tensor_.change == TensorChange::tiled_columns) {
-      const uint64_t size = tensor_.type.row_bytes(1);
-      for (uint64_t i = 0; i < columns; ++i)
-        std::memcpy(to + i * size, bytes + row * row_bytes + source_place(*tensor_.tiles, i) * size,
-                    size);
-      return;
-    }
-    if (!tensor_.strides) {
-      std::memcpy(to, bytes + source_row(tensor_, row) * row_bytes, row_bytes);
-      return;
-    }
-    const Strides& by = *tensor_.strides;
-    const uint64_t size = tensor_.type.row_bytes(1), rows = static_cast<uint64_t>(by.rows);
-    const std::byte* const from =
-        bytes + (static_cast<uint64_t>(by.first) + row / rows * static_cast<uint64_t>(by.matrix) +
-                 row % rows * static_cast<uint64_t>(by.row)) *
-                    size;
-    if (by.column == 1) {
-      std::memcpy(to, from, row_bytes);
-      return;
-    }
-    for (uint64_t i = 0; i < columns; ++i)
-      std::memcpy(to + i * size, from + i * static_cast<uint64_t>(by.column) * size, size);
-  }
-
-  // In the folder a byte has two neighbours; in GGUF the second half of a block is in the high
-  // bits, behind the scale.
-  void pack_row(const std::byte* bytes, uint64_t row, uint64_t blocks, std::byte* to) const {
-    const bool is_half = tensor_.change != TensorChange::all_mxfp4;
-    const uint64_t from = is_half ? 2 * row + (tensor_.change == TensorChange::odd_mxfp4) : row;
-    const auto* const scales =
-        reinterpret_cast<const std::byte*>(tensor_.scales->bytes.data()) + from * blocks;
-    const auto nibble = [](const std::byte* block, uint64_t i) {
-      return (block[i / 2] >> (i % 2 * 4)) & std::byte{15};
-    };
-    for (uint64_t b = 0; b < blocks; ++b) {
-      const std::byte* const block = bytes + (from * blocks + b) * 16;
-      *to++ = scales[b];
-      for (uint64_t i = 0; i < 16; ++i) *to++ = nibble(block, i) | nibble(block, i + 16) << 4;
-    }
-  }
-
-  void put_rows(const std::byte* from, uint64_t first, uint64_t rows, uint64_t columns) {
-    const bool is_same =
-        tensor_.change != TensorChange::add_one && tensor_.change != TensorChange::negative_exp &&
-        tensor_.change != TensorChange::tiled_negative_exp && tensor_.factors.empty();
-    if (tensor_.type == type_ && is_same) {
-      sink_({from, tensor_.type.row_bytes(columns) * rows});
-      return;
-    }
-    values_.resize(rows * columns);
-    to_floats(tensor_.type, from, values_, pool_);
-    if (!is_same)
-      for (uint64_t row = 0; row < rows; ++row) {
-        const auto factor = static_cast<float>(factor_of(first + row));
-        for (uint64_t i = row * columns; i < (row + 1) * columns; ++i)
-          values_[i] = changed(tensor_.change, values_[i]) * factor;
-      }
-    encoded_.resize(type_.row_bytes(values_.size()));
-    from_floats(type_, values_, rows, encoded_, pool_);
-    sink_(encoded_);
-  }
-
-  double factor_of(uint64_t row) const {
-    for (const RowFactor& each : tensor_.factors) {
-      if (row < static_cast<uint64_t>(each.rows)) return each.factor;
-      row -= static_cast<uint64_t>(each.rows);
-    }
-    return 1;
-  }
-
-  const PlannedTensor& tensor_;
-  ElementType type_;
-  ThreadPool& pool_;
-  const std::function<void(std::span<const std::byte>)>& sink_;
-  std::vector<std::byte> moved_, encoded_;
-  std::vector<float> values_;
-};
-
 }  // namespace
 
 std::vector<PlannedTensor> plan_tensors(const HfArchitecture& architecture, const HfFolder& folder,
                                         int64_t context) {
   return Planner(architecture, folder).plan(context);
-}
-
-void produce(const PlannedTensor& tensor, ElementType type, ThreadPool& pool,
-             const std::function<void(std::span<const std::byte>)>& sink) {
-  if (tensor.sources.empty()) return sink(std::as_bytes(std::span(tensor.computed)));
-  const auto elements = static_cast<uint64_t>(tensor.shape.elements()) / tensor.sources.size();
-  // The elements of a vector move by themselves.
-  const uint64_t columns = tensor.shape.rank() == 1 && moves_rows(tensor.change)
-                               ? 1
-                               : static_cast<uint64_t>(tensor.shape[-1]);
-  Stream stream(tensor, type, pool, sink);
-  for (size_t i = 0; i < tensor.sources.size(); ++i) {
-    const SafetensorsEntry& source = *tensor.sources[i];
-    if (tensor.change == TensorChange::padded) {
-      const auto own = static_cast<uint64_t>(source.shape.elements());
-      stream.put(source, own / columns, columns);
-      const std::vector<std::byte> zeros(type.row_bytes(columns));
-      for (uint64_t row = own / columns; row < elements / columns; ++row) sink(zeros);
-      continue;
-    }
-    if (tensor.source_scales.empty()) {
-      stream.put(source, elements / columns, columns);
-      continue;
-    }
-    const std::vector<float> values = scaled_weight(source, tensor.source_scales[i], pool);
-    const SafetensorsEntry unpacked{
-        DType::f32,
-        source.shape,
-        {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float)}};
-    stream.put(unpacked, elements / columns, columns);
-  }
 }
 
 }  // namespace prism::llm

@@ -2,9 +2,7 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <optional>
-#include <span>
 #include <string>
 #include <vector>
 
@@ -13,10 +11,6 @@
 #include "llm/convert/scaled_weights.h"
 #include "prism/element_type.h"
 #include "prism/shape.h"
-
-namespace prism {
-class ThreadPool;
-}
 
 namespace prism::llm {
 
@@ -55,9 +49,5 @@ struct PlannedTensor {
 // mentions.
 std::vector<PlannedTensor> plan_tensors(const HfArchitecture& architecture, const HfFolder& folder,
                                         int64_t context);
-
-// Gives the elements, encoded as `type`, to the sink in order, some megabytes at a time.
-void produce(const PlannedTensor& tensor, ElementType type, ThreadPool& pool,
-             const std::function<void(std::span<const std::byte>)>& sink);
 
 }  // namespace prism::llm
