@@ -15,10 +15,11 @@ BACKEND, PRINTER, SPIRV = 600, 300, 2000
 # Older code above the limits has its present size as the limit, so that it does not grow.
 BACKENDS = {"cpu": BACKEND, "cuda": 1402, "gpu_runtime": 777, "hip": BACKEND, "metal": BACKEND, "null": BACKEND, "opencl": 1398,
             "sycl": BACKEND, "vulkan": 2320, "webgpu": BACKEND}
-PRINTERS = {"cuda": PRINTER, "cuda_fragments": PRINTER, "hip": PRINTER, "hip_fragments": PRINTER, "metal": PRINTER, "metal_fragments": PRINTER,
-            "opencl": PRINTER, "opencl_subgroups": PRINTER, "spirv": SPIRV, "sycl": PRINTER, "wgsl": PRINTER}
+PRINTERS = {"cuda": PRINTER, "cuda_fragments": PRINTER, "cuda_prelude": PRINTER, "hip": PRINTER, "hip_fragments": PRINTER,
+            "metal": PRINTER, "metal_fragments": PRINTER, "opencl": PRINTER, "opencl_subgroups": PRINTER, "spirv": SPIRV, "sycl": PRINTER, "wgsl": PRINTER}
 NOTES = {"gpu_runtime": "shared by cuda and hip", "cuda_fragments": "matrix instructions", "hip_fragments": "matrix instructions",
-         "metal_fragments": "matrix instructions", "opencl_subgroups": "operations of subgroups"}
+         "metal_fragments": "matrix instructions", "opencl_subgroups": "operations of subgroups",
+         "cuda_prelude": "functions that kernels call"}
 
 
 def code_lines(path):

@@ -3,7 +3,6 @@
 
 #include <atomic>
 #include <csignal>
-#include <vector>
 
 #include "base/system/output_file.h"
 
@@ -11,12 +10,23 @@ namespace prism::cli {
 namespace {
 
 std::atomic<llm::LanguageModel*> interrupted_model = nullptr;
-std::atomic<bool> was_interrupted = false, ends_answer_only = false;
+std::atomic<int> noted_signal = 0;
+std::atomic<bool> ends_answer_only = false;
 
-void on_interrupt(int) {
-  if (llm::LanguageModel* model = interrupted_model.load()) model->cancel();
-  was_interrupted = true;
-  std::signal(SIGINT, ends_answer_only ? on_interrupt : SIG_DFL);
+// Those that ask a program to end: Ctrl-C, `kill` and service managers, a closed terminal.
+#ifdef _WIN32
+constexpr int kEndSignals[] = {SIGINT, SIGTERM};
+#else
+constexpr int kEndSignals[] = {SIGINT, SIGTERM, SIGHUP};
+#endif
+
+using Handler = void (*)(int);
+
+// Signals that are ignored stay so, as under nohup. Returns the handler before it.
+Handler handle(int signal, Handler handler) {
+  const Handler before = std::signal(signal, handler);
+  if (before == SIG_IGN) std::signal(signal, SIG_IGN);
+  return before;
 }
 
 // Ends the program by the same signal, so that the caller sees the reason.
@@ -26,6 +36,12 @@ void on_end(int signal) {
   std::raise(signal);
 }
 
+void on_interrupt(int signal) {
+  const bool is_second = noted_signal.exchange(signal) != 0;
+  if (is_second && !ends_answer_only) return on_end(signal);
+  if (llm::LanguageModel* model = interrupted_model.load()) model->cancel();
+}
+
 }  // namespace
 
 InterruptGuard::InterruptGuard() : InterruptGuard(nullptr, false) {}
@@ -33,26 +49,25 @@ InterruptGuard::InterruptGuard(llm::LanguageModel& model, bool answer_only)
     : InterruptGuard(&model, answer_only) {}
 
 InterruptGuard::InterruptGuard(llm::LanguageModel* model, bool answer_only) {
-  was_interrupted = false;
+  noted_signal = 0;
   ends_answer_only = answer_only;
   interrupted_model = model;
-  before_ = std::signal(SIGINT, on_interrupt);
+  for (const int each : kEndSignals)
+    if (!model || each == SIGINT) handle(each, on_interrupt);
 }
 
 InterruptGuard::~InterruptGuard() {
-  std::signal(SIGINT, before_ == SIG_ERR ? SIG_DFL : before_);
+  for (const int each : kEndSignals) handle(each, on_end);
   interrupted_model = nullptr;
 }
 
-bool InterruptGuard::interrupted() const { return was_interrupted; }
+int InterruptGuard::signal() const { return noted_signal; }
 
 void clean_up_on_signals() {
-  std::vector<int> signals = {SIGINT, SIGTERM};
+  for (const int each : kEndSignals) handle(each, on_end);
 #ifndef _WIN32
-  signals.insert(signals.end(), {SIGHUP, SIGPIPE, SIGXCPU, SIGXFSZ});
+  for (const int each : {SIGPIPE, SIGXCPU, SIGXFSZ}) handle(each, on_end);
 #endif
-  for (const int each : signals)
-    if (std::signal(each, on_end) == SIG_IGN) std::signal(each, SIG_IGN);  // as under nohup
 }
 
 }  // namespace prism::cli

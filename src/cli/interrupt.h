@@ -6,9 +6,9 @@
 
 namespace prism::cli {
 
-// While it lives, an interrupt ends the text that the model generates, or is noted by
-// interrupted(). A second interrupt before that has ended ends the program, unless answer_only is
-// set.
+// While it lives, Ctrl-C ends the text that the model generates. Without a model it is noted by
+// interrupted(), as are SIGTERM and SIGHUP, so that the caller can save its work. A second signal
+// ends the program, unless answer_only is set.
 class InterruptGuard {
  public:
   InterruptGuard();  // without a model
@@ -16,11 +16,12 @@ class InterruptGuard {
   ~InterruptGuard();
   InterruptGuard(const InterruptGuard&) = delete;
   InterruptGuard& operator=(const InterruptGuard&) = delete;
-  bool interrupted() const;
+  bool interrupted() const { return signal() != 0; }
+  int signal() const;                            // 0: none came
+  int status() const { return 128 + signal(); }  // what shells report for a program that it ended
 
  private:
   InterruptGuard(llm::LanguageModel* model, bool answer_only);
-  void (*before_)(int);
 };
 
 // From now on the signals that end the program first remove its temporary files.

@@ -186,8 +186,10 @@ std::string statistics_text(const llm::GenerationStatistics& s) {
       s.generation_rate(), proposed, recomputed);
 }
 
-void add_text_arguments(const Command& command, TextArguments& a, const std::string& what) {
-  Option text = command.option("-p,--prompt", a.text, what).sets(a.has_text);
+void add_text_arguments(const Command& command, TextArguments& a, const std::string& what,
+                        const std::string& argument) {
+  const std::string names = "-p,--prompt" + (argument.empty() ? "" : "," + argument);
+  Option text = command.option(names, a.text, what).sets(a.has_text);
   text.excludes(
       command.option("-f,--file", a.file, "a file with " + what + " (-: standard input)"));
 }

@@ -56,12 +56,15 @@ std::string memory_text(const llm::LanguageModel& model);
 // "5 prompt tokens at 120.3/s, first token after 0.05 s; 60 tokens at 45.1/s".
 std::string statistics_text(const llm::GenerationStatistics& statistics);
 
-// A text: from -p, from the file of -f ("-": standard input), or else from standard input.
+// A text: from -p or a plain argument, from the file of -f ("-": standard input), or else from
+// standard input.
 struct TextArguments {
   std::string text, file;
   bool has_text = false;
 };
-void add_text_arguments(const Command& command, TextArguments& arguments, const std::string& what);
+// argument: the name of a plain argument that stands for -p; empty: there is none.
+void add_text_arguments(const Command& command, TextArguments& arguments, const std::string& what,
+                        const std::string& argument = {});
 std::string read_text(const TextArguments& arguments);
 // Reads a prompt. One newline at the end of a file or of standard input is not part of it. Throws
 // kInvalidArgument if there is nothing in it.

@@ -12,6 +12,7 @@ namespace prism::cli {
 // A new model's sizes; 0 takes the value of the shape.
 struct ModelSettings {
   std::string shape = "tiny", tokenizer = "bpe";  // or "chars"
+  bool has_shape = false, has_tokenizer = false;  // given by the user
   int64_t vocabulary = 0, layers = 0, width = 0, heads = 0, kv_heads = 0;
   bool untied = false;  // the output has weights of its own
 };
@@ -20,6 +21,7 @@ struct ModelSettings {
 struct LoraSettings {
   std::string model;  // empty: no adapter
   int64_t rank = 16;
+  bool has_rank = false;              // given by the user
   float alpha = 0;                    // 0: twice the rank
   std::vector<std::string> matrices;  // empty: see llm::LoraOptions
 };
@@ -42,8 +44,9 @@ struct TrainSettings {
   std::string checkpoint, log, svg;  // checkpoint empty: beside the output
   int64_t save_every = 0;
   bool resume = false, overwrite = false, quiet = false;
-  int64_t samples = 1, sample_tokens = 200;
-  std::string prompt;  // of the samples; empty: the first word of the text
+  int64_t samples = -1, sample_tokens = 200;  // samples -1: one, if there is a prompt for it
+  std::string prompt;  // of the samples; empty: the first word of the text, nothing for an adapter
+  bool has_sample_tokens = false;  // given by the user
 };
 
 // Each returns the exit status. settings.data and settings.output are not empty.

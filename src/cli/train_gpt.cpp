@@ -16,7 +16,6 @@
 #include "llm/train/gpt_run.h"
 #include "llm/train/trained_vocabulary.h"
 #include "prism/error.h"
-#include "prism/llm/language_model.h"
 
 namespace prism::cli {
 namespace {
@@ -124,21 +123,9 @@ void say_run(const TrainSettings& s, llm::Gpt& model, const llm::TokenSplit& tok
                      device.name()));
 }
 
-// Texts of the finished model, through the engine that `prism run` uses.
-void print_samples(const TrainSettings& s, const std::string& text) {
-  if (s.samples == 0) return;
-  llm::LoadOptions how;
-  how.fit.device = s.device;
-  llm::LanguageModel model = llm::LanguageModel::load(s.output, how);
+std::string first_word(const std::string& text) {
   const size_t start = text.find_first_not_of(" \t\r\n");
-  const std::string prompt = !s.prompt.empty()
-                                 ? s.prompt
-                                 : text.substr(start, text.find_first_of(" \t\r\n", start) - start);
-  for (int64_t i = 0; i < s.samples; ++i) {
-    llm::GenerationOptions options{.max_tokens = s.sample_tokens, .shift_context = true};
-    options.sampler.seed = s.seed + static_cast<uint64_t>(i);
-    std::cout << "\n" << prompt << model.generate(prompt, options).text << "\n";
-  }
+  return text.substr(start, text.find_first_of(" \t\r\n", start) - start);
 }
 
 }  // namespace
@@ -171,11 +158,11 @@ int train_gpt(const TrainSettings& s) {
     say_run(s, run.model(), tokens, loop, device);
     say_estimate(s, run, loop, device);
   });
-  if (end.is_interrupted) return kInterrupted;
+  if (end.interrupted) return *end.interrupted;
   subject.write(run.model(), s.output);
   std::cout << fmt::format("{}: {} parameters, {}\n", s.output,
                            exact_text(run.model().parameter_count()), end.summary);
-  print_samples(s, text);
+  print_samples(s, s.output, {}, s.prompt.empty() ? first_word(text) : s.prompt);
   return kRight;
 }
 

@@ -1,5 +1,6 @@
 // `prism train --lora`: trains an adapter for a model that exists.
 #include <iostream>
+#include <optional>
 
 #include <fmt/format.h>
 
@@ -26,12 +27,42 @@ llm::LoraTrainingOptions training_options(const TrainSettings& s) {
   return options;
 }
 
+// Writes the adapter. Returns the exit status if a signal came before that.
+std::optional<int> train_adapter(const TrainSettings& s, const llm::GgufFile& file,
+                                 const Device& device) {
+  llm::LoraTraining training(file, s.data, training_options(s), device);
+  llm::LoraModel& model = training.model();
+  const int64_t count = training.training_samples(), of_step = training.samples_per_step();
+  const nn::LoopSettings loop = training.loop();
+  const SessionEnd end = run_session(s, training.run(), loop, [&] {
+    say(s, fmt::format("adapter: rank {} for {} matrices, {} parameters, on {} ({})",
+                       training.options().lora.rank, model.matrices(),
+                       exact_text(model.parameter_count()), device.id(), device.name()));
+    say(s, fmt::format("data: {} samples to learn from, {} to validate; {} tokens, of which {} are "
+                       "learned",
+                       exact_text(count), training.validation_samples(),
+                       exact_text(training.tokens()), exact_text(training.learned_tokens())));
+    say(s, fmt::format("training: {} steps of {} samples, {:.1f} times the data",
+                       exact_text(loop.steps), of_step,
+                       static_cast<double>(loop.steps * of_step) / static_cast<double>(count)));
+    say_estimate(s, training.run(), loop, device);
+  });
+  if (end.interrupted) return end.interrupted;
+  model.write(s.output);
+  std::cout << fmt::format("{}: adapter with {} parameters, {}\n", s.output,
+                           exact_text(model.parameter_count()), end.summary);
+  return {};
+}
+
 }  // namespace
 
 void add_lora_options(const Command& command, LoraSettings& s) {
   const Command group = command.group("Train an adapter (LoRA)");
   group.option("--lora", s.model, "a GGUF file or the name of a model to train an adapter for");
-  group.option("--rank", s.rank, "the rank of the change of a matrix").positive().shows_default();
+  group.option("--rank", s.rank, "the rank of the change of a matrix")
+      .positive()
+      .shows_default()
+      .sets(s.has_rank);
   group.option("--alpha", s.alpha, "the change is multiplied by alpha / rank (default: 2 rank)")
       .positive();
   group
@@ -51,27 +82,8 @@ int train_lora(const TrainSettings& s) {
   const Device device = Device::named(s.device);
   set_default_device(device);
   seed(s.seed);
-  llm::LoraTraining training(file, s.data, training_options(s), device);
-  llm::LoraModel& model = training.model();
-  const int64_t count = training.training_samples(), of_step = training.samples_per_step();
-  const nn::LoopSettings loop = training.loop();
-  const SessionEnd end = run_session(s, training.run(), loop, [&] {
-    say(s, fmt::format("adapter: rank {} for {} matrices, {} parameters, on {} ({})",
-                       training.options().lora.rank, model.matrices(),
-                       exact_text(model.parameter_count()), device.id(), device.name()));
-    say(s, fmt::format("data: {} samples to learn from, {} to validate; {} tokens, of which {} are "
-                       "learned",
-                       exact_text(count), training.validation_samples(),
-                       exact_text(training.tokens()), exact_text(training.learned_tokens())));
-    say(s, fmt::format("training: {} steps of {} samples, {:.1f} times the data",
-                       exact_text(loop.steps), of_step,
-                       static_cast<double>(loop.steps * of_step) / static_cast<double>(count)));
-    say_estimate(s, training.run(), loop, device);
-  });
-  if (end.is_interrupted) return kInterrupted;
-  model.write(s.output);
-  std::cout << fmt::format("{}: adapter with {} parameters, {}\n", s.output,
-                           exact_text(model.parameter_count()), end.summary);
+  if (const std::optional<int> status = train_adapter(s, file, device)) return *status;
+  if (!s.prompt.empty()) print_samples(s, file.path(), {{.path = s.output}}, s.prompt);
   return kRight;
 }
 

@@ -1,6 +1,7 @@
 // The checks and the loop of `prism train`.
 #include "cli/train_session.h"
 
+#include <array>
 #include <iostream>
 
 #include <fmt/format.h>
@@ -88,15 +89,35 @@ SessionEnd run_session(const TrainSettings& s, llm::ModelRun& run, const nn::Loo
     std::cerr << fmt::format(
         "stopped after step {}; the same command with --resume continues from {}\n",
         exact_text(loop.steps()), s.checkpoint);
-    return {.is_interrupted = true, .summary = {}};
+    return {.interrupted = guard.status(), .summary = {}};
   }
   loop.use_best();
-  return {false, fmt::format("{} steps{}{}", exact_text(loop.steps()),
-                             end == nn::LoopEnd::stopped_early ? " (stopped early)" : "",
-                             run.has_validation()
-                                 ? fmt::format(", validation loss {:.4f} of step {}",
-                                               loop.best_loss(), exact_text(loop.best_step()))
-                                 : "")};
+  return {
+      {},
+      fmt::format("{} steps{}{}", exact_text(loop.steps()),
+                  end == nn::LoopEnd::stopped_early ? " (stopped early)" : "",
+                  run.has_validation() ? fmt::format(", validation loss {:.4f} of step {}",
+                                                     loop.best_loss(), exact_text(loop.best_step()))
+                                       : "")};
+}
+
+void print_samples(const TrainSettings& s, const std::string& path,
+                   const std::vector<llm::LoraAdapter>& adapters, const std::string& prompt) {
+  if (s.samples == 0) return;
+  llm::LoadOptions how;
+  how.fit.device = s.device;
+  how.adapters = adapters;
+  llm::LanguageModel model = llm::LanguageModel::load(path, how);
+  const bool answers = !adapters.empty() && model.has_chat_template();
+  const std::array messages = {llm::ChatMessage{.role = "user", .content = prompt}};
+  for (int64_t i = 0; i < (s.samples < 0 ? 1 : s.samples); ++i) {
+    llm::GenerationOptions options{.max_tokens = s.sample_tokens, .shift_context = true};
+    options.sampler.seed = s.seed + static_cast<uint64_t>(i);
+    std::cout << "\n"
+              << (answers ? model.chat(messages, options).text
+                          : prompt + model.generate(prompt, options).text)
+              << "\n";
+  }
 }
 
 }  // namespace prism::cli

@@ -5,10 +5,12 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "cli/train.h"
 #include "llm/train/model_run.h"
 #include "nn/train/training_loop.h"
+#include "prism/llm/language_model.h"
 
 namespace prism::cli {
 
@@ -24,12 +26,17 @@ void say_estimate(const TrainSettings& settings, llm::ModelRun& run, const nn::L
                   const Device& device);
 
 struct SessionEnd {
-  bool is_interrupted = false;
+  std::optional<int> interrupted;  // the exit status; the checkpoint is written
   std::string summary;  // "200 steps (stopped early), validation loss 1.2345 of step 150"
 };
 // Trains, and gives the model its best parameters at the end. before_steps is called after a
 // resumed run was read, before the first step.
 SessionEnd run_session(const TrainSettings& settings, llm::ModelRun& run,
                        const nn::LoopSettings& loop, const std::function<void()>& before_steps);
+
+// Prints texts of the finished model, through the engine that `prism run` uses: answers if there
+// are adapters and the model has a chat template, otherwise texts that begin with the prompt.
+void print_samples(const TrainSettings& settings, const std::string& model,
+                   const std::vector<llm::LoraAdapter>& adapters, const std::string& prompt);
 
 }  // namespace prism::cli

@@ -1,12 +1,9 @@
-// Prints CUDA C++ without includes: NVRTC builtins, and inline PTX in prelude functions.
+// Prints CUDA C++ without includes. cuda_prelude.cpp has the functions that kernels call.
 //
 // The text must be compiled with --fmad=false (no contraction) and NVRTC's default, correctly
 // rounded division and square root. capabilities.dialect_level is ten times the compute capability.
-#include <algorithm>
-
 #include <fmt/format.h>
 
-#include "print/c_prelude.h"
 #include "print/cuda_printer.h"
 
 namespace prism {
@@ -31,144 +28,7 @@ constexpr CTable kTable = {
     nullptr,
     " __restrict__"};
 
-constexpr const char* kFunction = "__device__ __forceinline__ ";
 constexpr uint64_t kStaticSharedBytes = 48 << 10;  // beyond this CUDA needs dynamic shared memory
-
-// The kernel text is the same for every level; the level selects the instruction in each prelude
-// function.
-std::vector<PreludeItem> instructions(uint32_t level) {
-  const std::string f = kFunction, t = "template <class T> " + f;
-  std::vector<PreludeItem> items = {
-      {"prism_bitcast",
-       "template <class To, class From> " + f +
-           "To prism_bitcast(From x) { union { From from; To to; } u; u.from = x; return u.to; }"},
-      {"prism_mul_high_u32",
-       f + "unsigned prism_mul_high_u32(unsigned a, unsigned b) { return __umulhi(a, b); }"},
-      {"prism_mul_high_i32", f + "int prism_mul_high_i32(int a, int b) { return __mulhi(a, b); }"},
-      {"prism_popcount",
-       f + "unsigned prism_popcount(unsigned x) { return (unsigned)__popc((int)x); }"},
-      {"prism_count_leading_zeros",
-       f + "unsigned prism_count_leading_zeros(unsigned x) { return (unsigned)__clz((int)x); }"},
-      {"prism_dot4_i8", f + "int prism_dot4_i8(unsigned a, unsigned b, int c) { return "
-                            "__dp4a((int)a, (int)b, c); }"},
-      {"prism_dot4_u8", f + "unsigned prism_dot4_u8(unsigned a, unsigned b, unsigned c) { return "
-                            "__dp4a(a, b, c); }"},
-      {"prism_f32_from_f16", f + R"(float prism_f32_from_f16(unsigned short x) {
-  float y;
-  asm("cvt.f32.f16 %0, %1;" : "=f"(y) : "h"(x));
-  return y;
-})",
-       true},
-      {"prism_f16_from_f32",
-       f + R"(unsigned short prism_f16_from_f32(float x) { unsigned short y; asm("cvt.rn.f16.f32 %0, %1;" : "=h"(y) : "f"(x)); return y; })",
-       true},
-  };
-  if (level >= 80)
-    items.push_back(
-        {"prism_pack_f16",
-         f + R"(unsigned prism_pack_f16(float low, float high) { unsigned y; asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(y) : "f"(high), "f"(low)); return y; })",
-         true});
-  else
-    items.push_back({"prism_pack_f16", f + R"(unsigned prism_pack_f16(float low, float high) {
-  return (unsigned)prism_f16_from_f32(low) | ((unsigned)prism_f16_from_f32(high) << 16);
-})",
-                     true});
-  append(
-      items,
-      {
-          {"prism_fma_f16x2",
-           f + R"(unsigned prism_fma_f16x2(unsigned a, unsigned b, unsigned c) { asm("fma.rn.f16x2 %0, %0, %1, %2;" : "+r"(a) : "r"(b), "r"(c)); return a; })",
-           true},
-          {"prism_wait_previous",
-           f + R"(void prism_wait_previous() { asm volatile("griddepcontrol.wait;" ::: "memory"); })",
-           true},
-          {"prism_launch_next",
-           f + R"(void prism_launch_next() { asm volatile("griddepcontrol.launch_dependents;" ::: "memory"); })",
-           true},
-          {"prism_device_fence",
-           // Acquire-release suffices: __threadfence() also takes part in one total order of
-           // fences.
-           f + (level >= 70
-                    ? R"(void prism_device_fence() { asm volatile("fence.acq_rel.gpu;" ::: "memory"); })"
-                    : "void prism_device_fence() { __threadfence(); }"),
-           true},
-          {"prism_load_weights", f + R"(prism_u32x4 prism_load_weights(const unsigned* from) {
-  prism_u32x4 x;
-  asm volatile("ld.global.L1::no_allocate.v4.u32 {%0, %1, %2, %3}, [%4];" : "=r"(x.x), "=r"(x.y), "=r"(x.z), "=r"(x.w) : "l"(from));
-  return x;
-})",
-           true},
-          {"prism_load_word",
-           f + R"(unsigned prism_load_word(const unsigned* from) { unsigned x; asm volatile("ld.global.u32 %0, [%1];" : "=r"(x) : "l"(from)); return x; })",
-           true},
-          {"prism_shared_address",
-           // Adds the index in 32 bits: with 64-bit addresses NVRTC generates a tenth more code.
-           t + R"(unsigned prism_shared_address(const T* array, unsigned index) { return (unsigned)__cvta_generic_to_shared(array) + index * (unsigned)sizeof(T); })",
-           true},
-          {"prism_async_copy",
-           t + R"(void prism_async_copy_4(T* to, unsigned index, const void* from, bool copies) {
-  asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(prism_shared_address(to, index)), "l"(from), "r"(copies ? 4 : 0) : "memory");
-}
-)" + t + R"(void prism_async_copy_8(T* to, unsigned index, const void* from, bool copies) {
-  asm volatile("cp.async.ca.shared.global [%0], [%1], 8, %2;" ::"r"(prism_shared_address(to, index)), "l"(from), "r"(copies ? 8 : 0) : "memory");
-}
-)" + t + R"(void prism_async_copy_16(T* to, unsigned index, const void* from, bool copies) {
-  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(prism_shared_address(to, index)), "l"(from), "r"(copies ? 16 : 0) : "memory");
-})",
-           true},
-          {"prism_async_commit",
-           f + R"(void prism_async_commit() { asm volatile("cp.async.commit_group;" ::: "memory"); })",
-           true},
-          {"prism_async_wait",
-           "template <int under_way> " + f +
-               R"(void prism_async_wait() { asm volatile("cp.async.wait_group %0;" ::"n"(under_way) : "memory"); })",
-           true},
-      });
-  items[items.size() - 3].names = "prism_async_copy_4 prism_async_copy_8 prism_async_copy_16";
-  return items;
-}
-
-std::vector<PreludeItem> atomics(const CFunctions& functions) {
-  return atomic_templates(
-      functions,
-      [](const std::string& op) {
-        std::string name = op == "exchange" ? "exch" : op;
-        name[0] = static_cast<char>(name[0] - 'a' + 'A');
-        return "atomic" + name + "(p, x)";
-      },
-      "return atomicCAS(p, expected, x);");
-}
-
-std::vector<PreludeItem> shuffles(uint32_t level) {
-  const std::string f = kFunction;
-  std::vector<PreludeItem> items = {
-      {"prism_shuffle", "template <unsigned size, class T> " + f +
-                            "T prism_shuffle(T x, unsigned lane) { return __shfl_sync(0xffffffffu, "
-                            "x, (int)lane); }"},
-      {"prism_shuffle_xor", "template <unsigned size, class T> " + f +
-                                "T prism_shuffle_xor(T x, unsigned mask) { return "
-                                "__shfl_xor_sync(0xffffffffu, x, (int)mask); }"},
-  };
-  if (level >= 80)
-    for (const char* op : {"add", "min", "max", "and", "or", "xor"}) {
-      std::string text = fmt::format(
-          "{0}unsigned prism_reduce_word_{1}(unsigned x) {{ return __reduce_{1}_sync(0xffffffffu, "
-          "x); }}",
-          f, op);
-      const std::string name = op;
-      if (name == "add" || name == "min" || name == "max")
-        text += fmt::format(
-            "\n{0}int prism_reduce_word_{1}(int x) {{ return __reduce_{1}_sync(0xffffffffu, x); }}",
-            f, op);
-      else
-        text += fmt::format(
-            "\n{0}int prism_reduce_word_{1}(int x) {{ return (int)__reduce_{1}_sync(0xffffffffu, "
-            "(unsigned)x); }}",
-            f, op);
-      items.push_back({"prism_reduce_word_" + name, text});
-    }
-  return items;
-}
 
 }  // namespace
 
@@ -180,16 +40,7 @@ CudaPrinter::CudaPrinter(const ir::Kernel& kernel, const ir::Capabilities& capab
 }
 
 std::vector<PreludeItem> CudaPrinter::prelude() const {
-  const CFunctions functions{kFunction, &kTable};
-  std::vector<PreludeItem> items = vector_structs(kTable, "alignas({})");
-  append(items, instructions(capabilities_.dialect_level));
-  append(items, bit_functions(functions, "__float_as_uint", "__uint_as_float"));
-  append(items, atomics(functions));
-  append(items, combine_templates(functions));
-  append(items, shuffles(capabilities_.dialect_level));
-  append(items, subgroup_templates(functions));
-  append(items, cuda_fragment_prelude(capabilities_.dialect_level, kFunction));
-  return items;
+  return cuda_prelude(kTable, capabilities_.dialect_level);
 }
 
 // A restricted const pointer lets the compiler load early and through the non-coherent cache, which

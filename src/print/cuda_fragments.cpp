@@ -45,8 +45,7 @@ std::string load_function(const std::string& f, const char* name, const char* mo
 
 }  // namespace
 
-std::vector<PreludeItem> cuda_fragment_prelude(uint32_t level, const std::string& f) {
-  if (level < 80) return {};
+std::vector<PreludeItem> cuda_fragment_prelude(const std::string& f) {
   std::vector<PreludeItem> items = {
       {"prism_pack_bf16", f + R"(unsigned prism_pack_bf16(float low, float high) {
   unsigned y;
@@ -59,20 +58,24 @@ std::vector<PreludeItem> cuda_fragment_prelude(uint32_t level, const std::string
 #pragma unroll
   for (int i = 0; i < count; ++i) x[i] = value;
 })"},
-      {"prism_fragment_row", f + "unsigned prism_fragment_row(unsigned e) { return (threadIdx.x & "
-                                 "31u) / 4u + (e & 2u) * 4u; }"},
-      {"prism_fragment_column", f + "unsigned prism_fragment_column(unsigned e) { return "
-                                    "(threadIdx.x & 3u) * 2u + (e & 1u) + (e & 4u) * 2u; }"},
-      {"prism_a_row",
-       f + "unsigned prism_a_row(unsigned r) { return (threadIdx.x & 31u) / 4u + (r & 1u) * 8u; }"},
-      {"prism_a_k", "template <unsigned k> " + f +
-                        "unsigned prism_a_k(unsigned r) { return (threadIdx.x & 3u) * (k / 8u) + "
-                        "(r / 2u) * (k / 2u); }"},
-      {"prism_b_column", f + "unsigned prism_b_column(unsigned r) { return (threadIdx.x & 31u) / "
-                             "4u + (r / 2u) * 8u; }"},
-      {"prism_b_k", "template <unsigned k> " + f +
-                        "unsigned prism_b_k(unsigned r) { return (threadIdx.x & 3u) * (k / 8u) + "
-                        "(r & 1u) * (k / 2u); }"},
+      {"prism_fragment_row", f + R"(unsigned prism_fragment_row(unsigned e) {
+  return (threadIdx.x & 31u) / 4u + (e & 2u) * 4u;
+})"},
+      {"prism_fragment_column", f + R"(unsigned prism_fragment_column(unsigned e) {
+  return (threadIdx.x & 3u) * 2u + (e & 1u) + (e & 4u) * 2u;
+})"},
+      {"prism_a_row", f + R"(unsigned prism_a_row(unsigned r) {
+  return (threadIdx.x & 31u) / 4u + (r & 1u) * 8u;
+})"},
+      {"prism_a_k", "template <unsigned k> " + f + R"(unsigned prism_a_k(unsigned r) {
+  return (threadIdx.x & 3u) * (k / 8u) + (r / 2u) * (k / 2u);
+})"},
+      {"prism_b_column", f + R"(unsigned prism_b_column(unsigned r) {
+  return (threadIdx.x & 31u) / 4u + (r / 2u) * 8u;
+})"},
+      {"prism_b_k", "template <unsigned k> " + f + R"(unsigned prism_b_k(unsigned r) {
+  return (threadIdx.x & 3u) * (k / 8u) + (r & 1u) * (k / 2u);
+})"},
       {"prism_load_matrix", load_function(f, "prism_load_matrix", ""), true},
       {"prism_load_matrix_transposed", load_function(f, "prism_load_matrix_transposed", ".trans"),
        true},

@@ -1,4 +1,5 @@
-// CudaPrinter, shared by its two files: the language, and matrix fragments.
+// CudaPrinter, shared by its files: the language, the functions that kernels call, and matrix
+// fragments.
 #pragma once
 
 #include <string>
@@ -36,7 +37,9 @@ class CudaPrinter final : public FragmentPrinter {
   bool overlaps_ = false;  // the kernel may start before the previous launch ends
 };
 
-// Prelude items for fragments; requires the f16 and bf16 items before it.
-std::vector<PreludeItem> cuda_fragment_prelude(uint32_t level, const std::string& qualifier);
+// The functions that kernels may call. level: ten times the compute capability.
+std::vector<PreludeItem> cuda_prelude(const CTable& table, uint32_t level);
+// Those of fragments, from level 80 on. They use functions of cuda_prelude().
+std::vector<PreludeItem> cuda_fragment_prelude(const std::string& qualifier);
 
 }  // namespace prism

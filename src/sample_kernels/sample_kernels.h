@@ -21,8 +21,8 @@ ir::Kernel increment();                    // y += 1: one group, for measuring l
 
 // --- rows and columns (sample_rows.cpp)
 ir::Kernel
-transpose();           // x (rows x columns) -> y; params: rows, columns; grid: columns/32, rows/32
-ir::Kernel row_sum();  // x -> y; params: width; one group per row
+transpose();            // x (rows x columns) -> y; params: rows, columns; grid: columns/32, rows/32
+ir::Kernel sum_rows();  // x -> y; params: width; one group per row
 ir::Kernel row_softmax();   // x -> y; params: width; one group per row
 ir::Kernel row_scan();      // x (u32) -> y: inclusive sums; params: width; one group per row
 ir::Kernel subgroup_mix();  // x (u32) -> y: reductions, scans and shuffles; subgroups of 8

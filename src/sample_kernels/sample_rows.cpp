@@ -38,8 +38,8 @@ ir::Kernel transpose() {
   });
 }
 
-ir::Kernel row_sum() {
-  return kernel("row_sum", 256, [] {
+ir::Kernel sum_rows() {
+  return kernel("sum_rows", 256, [] {
     auto x = in("x", f32);
     auto y = out("y", f32);
     auto width = param("width", u32);
@@ -235,7 +235,7 @@ std::vector<KernelCase> mix_cases(uint64_t seed, bool) {
 
 void add_rows(std::vector<SampleKernel>& list) {
   list.push_back({"transpose", "transpose through shared memory", transpose, transpose_cases});
-  list.push_back({"row_sum", "the sum of each row", row_sum, sum_cases});
+  list.push_back({"sum_rows", "the sum of each row", sum_rows, sum_cases});
   list.push_back({"row_softmax", "the softmax of each row", row_softmax, softmax_cases});
   list.push_back({"row_scan", "inclusive sums along each row", row_scan, scan_cases});
   list.push_back(

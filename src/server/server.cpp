@@ -24,6 +24,9 @@ struct Server::Core {
     HttpOptions http_options = options.http;
     http_options.address = options.access.address;
     http_options.on_grace_over = [this] { engine->end_all(); };
+    http_options.error = [](const HttpRequest& request, int status, const std::string& message) {
+      return error_reply(request, ApiError(status, message));
+    };
     http_options.check = [this](const HttpRequest& request) { return check(request); };
     http.emplace(std::move(http_options), [this](HttpRequest request, HttpResponse response) {
       handle(std::move(request), std::move(response));
@@ -118,19 +121,19 @@ struct Server::Core {
     int status = 0;
     const Route* route = route_of(request, status);
     if (const auto refusal = access.check(request, route && (route->flags & Route::open))) {
-      result.reply = error_reply(request.path, ApiError(refusal->status, refusal->message));
+      result.reply = error_reply(request, ApiError(refusal->status, refusal->message));
     } else if (request.method == "OPTIONS") {
       result.reply = HttpReply{.status = 200};
     } else if (!route) {
       result.reply = error_reply(
-          request.path, status == 405
-                            ? ApiError(405, request.path + " has no method " + request.method)
-                            : ApiError(404, "there is no " + request.path + " on this server"));
+          request, status == 405
+                       ? ApiError(405, request.path + " has no method " + request.method)
+                       : ApiError(404, "there is no " + request.path + " on this server"));
     } else if (const std::string_view encoding = request.header("content-encoding");
                !encoding.empty() && encoding != "identity") {
-      result.reply = error_reply(request.path,
-                                 ApiError(415, "the body is encoded as \"" + std::string(encoding) +
-                                                   "\"; send it as plain JSON, not compressed"));
+      result.reply =
+          error_reply(request, ApiError(415, "the body is encoded as \"" + std::string(encoding) +
+                                                 "\"; send it as plain JSON, not compressed"));
     }
     return result;
   }

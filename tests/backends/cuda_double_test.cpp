@@ -336,7 +336,7 @@ TEST_F(CudaDoubleTest, RefusedTextShowsLogNumberedSourceAndFile) {
 
 SelfCheck check_few(const Device& device) {
   SelfCheckOptions options;
-  options.kernels = {"iota", "transpose", "row_sum"};  // plain, with shared memory, with subgroups
+  options.kernels = {"iota", "transpose", "sum_rows"};  // plain, with shared memory, with subgroups
   return self_check(device, options);
 }
 

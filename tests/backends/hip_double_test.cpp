@@ -343,7 +343,7 @@ TEST_F(HipDoubleTest, WrongResultsAreCaughtByTheSelfCheck) {
   const Device device = double_.device();
   double_.set("wrong_results=1");
   SelfCheckOptions options;
-  options.kernels = {"iota", "row_sum"};
+  options.kernels = {"iota", "sum_rows"};
   const SelfCheck check = self_check(device, options);
   EXPECT_EQ(check.count(CheckOutcome::wrong), 2u) << check.complaint();
 }

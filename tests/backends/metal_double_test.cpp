@@ -378,7 +378,7 @@ TEST_F(MetalDoubleTest, WrongResultsAreCaughtByTheSelfCheck) {
   const Device device = double_.device();
   double_.set("wrong_results=1");
   SelfCheckOptions options;
-  options.kernels = {"iota", "row_sum"};
+  options.kernels = {"iota", "sum_rows"};
   const SelfCheck check = self_check(device, options);
   EXPECT_EQ(check.count(CheckOutcome::wrong), 2u) << check.complaint();
 }
@@ -387,7 +387,7 @@ TEST_F(MetalDoubleTest, LostDeviceFailsTheSelfCheckWithoutThrowing) {
   const Device device = double_.device();
   double_.set("fail_commands=1/11");
   SelfCheckOptions options;
-  options.kernels = {"iota", "row_sum"};
+  options.kernels = {"iota", "sum_rows"};
   const SelfCheck check = self_check(device, options);
   EXPECT_EQ(check.count(CheckOutcome::failed), 2u) << check.complaint();
 }

@@ -214,23 +214,23 @@ TEST(Program, KernelList) {
 
 TEST(Program, KernelShowInEveryLanguage) {
   const std::vector<std::pair<std::string, std::string>> marks = {
-      {"cuda", "__global__"},  {"hip", "__attribute__((global"},
-      {"opencl", "__kernel"},  {"metal", "kernel void"},
-      {"sycl", "sycl"},        {"wgsl", "@compute"},
-      {"ir", "kernel row_sum"}};
+      {"cuda", "__global__"},   {"hip", "__attribute__((global"},
+      {"opencl", "__kernel"},   {"metal", "kernel void"},
+      {"sycl", "sycl"},         {"wgsl", "@compute"},
+      {"ir", "kernel sum_rows"}};
   for (const auto& [language, mark] : marks) {
-    const Result result = prism_program({"kernel", "show", "row_sum", "--lang", language});
+    const Result result = prism_program({"kernel", "show", "sum_rows", "--lang", language});
     EXPECT_EQ(result.status, 0) << result.errors;
     EXPECT_TRUE(has(result.output, mark)) << language << ": " << result.output.substr(0, 400);
   }
-  const Result listing = prism_program({"kernel", "show", "row_sum", "--lang", "spirv"});
+  const Result listing = prism_program({"kernel", "show", "sum_rows", "--lang", "spirv"});
   EXPECT_EQ(listing.status, 0);
   EXPECT_TRUE(has(listing.output, "OpEntryPoint") || has(listing.output, "07230203"))
       << listing.output.substr(0, 200);
   const TemporaryFolder folder;
-  const auto file = folder.path() / "row_sum.spv";
+  const auto file = folder.path() / "sum_rows.spv";
   EXPECT_EQ(
-      prism_program({"kernel", "show", "row_sum", "--lang", "spirv", "--output", file.string()})
+      prism_program({"kernel", "show", "sum_rows", "--lang", "spirv", "--output", file.string()})
           .status,
       0);
   EXPECT_EQ(read_file(file).substr(0, 4), "\x03\x02\x23\x07");
@@ -260,7 +260,7 @@ TEST(Program, KernelShowOfEveryKernelInEveryLanguage) {
 
 TEST(Program, KernelRunChecked) {
   const Result result =
-      prism_program({"kernel", "run", "row_sum", "--checked", "--json"}, "PRISM_BACKENDS=cpu");
+      prism_program({"kernel", "run", "sum_rows", "--checked", "--json"}, "PRISM_BACKENDS=cpu");
   ASSERT_EQ(result.status, 0) << result.errors;
   EXPECT_EQ(Json::parse(result.output).at("device"), "cpu:0");
   const Result other = prism_program({"kernel", "run", "fill", "--checked", "--device", "null"},
@@ -296,15 +296,15 @@ TEST(Program, CalibrateAndDevicesShowOneSpeedOfTheCpu) {
 }
 
 TEST(Program, UnknownNamesListTheValidOnes) {
-  const Result kernel = prism_program({"kernel", "show", "row_sumx"});
+  const Result kernel = prism_program({"kernel", "show", "sum_rowsx"});
   EXPECT_EQ(kernel.status, 2);
   EXPECT_EQ(kernel.output, "");
-  EXPECT_TRUE(has(kernel.errors, "did you mean \"row_sum\"? Valid names: ")) << kernel.errors;
-  const Result language = prism_program({"kernel", "show", "row_sum", "--lang", "glsl"});
+  EXPECT_TRUE(has(kernel.errors, "did you mean \"sum_rows\"? Valid names: ")) << kernel.errors;
+  const Result language = prism_program({"kernel", "show", "sum_rows", "--lang", "glsl"});
   EXPECT_EQ(language.status, 2);
   EXPECT_TRUE(has(language.errors, "cuda, hip, opencl, metal, sycl, wgsl, spirv, ir"))
       << language.errors;
-  const Result device = prism_program({"kernel", "run", "row_sum", "--device", "cpux"});
+  const Result device = prism_program({"kernel", "run", "sum_rows", "--device", "cpux"});
   EXPECT_EQ(device.status, 2);
   EXPECT_TRUE(has(device.errors, "\"cpux\" is no device; did you mean \"cpu\"?")) << device.errors;
   const Result number = prism_program({"check", "--device", "cpu:9"});
@@ -316,7 +316,7 @@ TEST(Program, UnknownNamesListTheValidOnes) {
 }
 
 TEST(Program, KernelRunComparesAndTimes) {
-  const Result result = prism_program({"kernel", "run", "row_sum", "--device", "cpu", "--json"});
+  const Result result = prism_program({"kernel", "run", "sum_rows", "--device", "cpu", "--json"});
   ASSERT_EQ(result.status, 0) << result.errors;
   const Json all = Json::parse(result.output);
   EXPECT_EQ(all.at("device"), "cpu:0");

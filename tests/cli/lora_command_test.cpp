@@ -77,8 +77,10 @@ class LoraCommands : public testing::Test {
 };
 
 TEST_F(LoraCommands, TrainedAdaptersRunAndMerge) {
-  const ProcessResult trained = train({"--steps", "40", "--validation", "0"});
+  const ProcessResult trained = train({"--steps", "40", "--validation", "0", "--prompt", "say b",
+                                       "--samples", "2", "--sample-tokens", "3"});
   ASSERT_EQ(trained.status, 0) << trained.output;
+  EXPECT_TRUE(trained.output.ends_with("\n\n2\n\n2\n")) << trained.output;
   const ProcessResult answer = prism(
       {"run", model_, "-p", "say c", "-q", "--temperature", "0", "-n", "3", "--lora", adapter_});
   EXPECT_EQ(answer.output, "3\n");
@@ -124,6 +126,8 @@ TEST_F(LoraCommands, MistakesAreNamed) {
   with_data("{\"prompt\": \"a\", \"completion\": 5}\n", "line 1: ");
   with_data("{\"prompt\": \"a\", \n", "line 1: ");
   with_data("{\"messages\": [{\"role\": \"user\", \"content\": \"a\"}]}\n", "has an answer within");
+  EXPECT_NE(train({"--overwrite", "--samples", "2"}).output.find("--samples needs --prompt"),
+            std::string::npos);
   const ProcessResult unknown = train({"--overwrite", "--matrices", "conv"});
   EXPECT_NE(unknown.output.find("it has attn_k"), std::string::npos) << unknown.output;
 }

@@ -56,6 +56,8 @@ using Ids = std::vector<int>;
 TEST_F(TokenizeCommand, GivesIdsAsJson) {
   EXPECT_EQ(ids("a</s>", ""), (Ids{1, 261, 2}));
   EXPECT_EQ(ids("a</s>", "--no-bos"), (Ids{261, 2}));
+  EXPECT_EQ(ids("", "'a</s>'"), (Ids{1, 261, 2})) << "a plain argument, as in prism run";
+  EXPECT_EQ(ids("a", "''"), Ids{1}) << "an empty one is a text, too";
   EXPECT_EQ(ids("a</s>", "--no-bos --no-special"), (Ids{261, 3 + '<', 3 + '/', 3 + 's', 3 + '>'}));
   EXPECT_EQ(ids("", ""), Ids{1});
   EXPECT_EQ(ids("\\377", "--no-bos"), (Ids{259, 3 + 0xff})) << "bytes that are no text";

@@ -43,6 +43,11 @@ class TrainCommand : public testing::Test {
              "{} PRISM_BACKENDS=cpu PRISM_CACHE_DIR='{}' '{}' train --data '{}' -o '{}' {} {}",
              before, folder_ / "cache", program().string(), data_, folder_ / output, more, after)});
   }
+  // What the shell does after the start: waits for the first line of the log, then does `work`.
+  std::string once_logged(const std::string& work) const {
+    return "& child=$!; while [ ! -s '" + log_ +
+           "' ]; do kill -0 $child || break; sleep 0.01; done; " + work + "; wait $child";
+  }
   void expect_error(const ProcessResult& result, int status, const std::string& part) const {
     EXPECT_EQ(result.status, status) << result.output;
     EXPECT_TRUE(contains(result.output, "error: ") && contains(result.output, part))
@@ -50,7 +55,7 @@ class TrainCommand : public testing::Test {
   }
 
   const TemporaryFolder folder_;
-  std::string data_ = folder_ / "sums.txt";
+  std::string data_ = folder_ / "sums.txt", log_ = folder_ / "log.jsonl";
 };
 
 TEST_F(TrainCommand, WritesAModelThatRuns) {
@@ -84,16 +89,24 @@ TEST_F(TrainCommand, WritesAModelThatRuns) {
 
 TEST_F(TrainCommand, AnInterruptedRunGivesTheSameBits) {
   const std::string how =
-      "--steps 400 --validate-every 50 --save-every 7 --samples 0 --dropout 0.1 --accumulate 2";
+      "--steps 400 --validate-every 50 --samples 0 --dropout 0.1 --accumulate 2";
   ASSERT_EQ(train("whole.gguf", how).status, 0);
   // Ctrl-C as soon as there is a checkpoint, then again while it runs on.
   const std::string wait = "& child=$!; while [ ! -s '" + folder_ / "part.gguf.checkpoint" +
                            "' ]; do kill -0 $child || break; sleep 0.01; done; kill -INT $child; "
                            "wait $child";
-  const ProcessResult stopped = train("part.gguf", how, "set -m;", wait);
+  const ProcessResult stopped = train("part.gguf", how + " --save-every 7", "set -m;", wait);
   EXPECT_EQ(stopped.status, 130) << stopped.output;
   EXPECT_TRUE(contains(stopped.output, "--resume continues")) << stopped.output;
   EXPECT_FALSE(fs::exists(folder_ / "part.gguf"));
+  // A service manager's signal. Only the end of the run and the signal write a checkpoint here.
+  const std::string before = read_file(folder_ / "part.gguf.checkpoint");
+  const ProcessResult ended =
+      train("part.gguf", how + " --resume --save-every 400 --log '" + log_ + "'", "set -m;",
+            once_logged("kill -TERM $child"));
+  EXPECT_EQ(ended.status, 143) << ended.output;
+  EXPECT_TRUE(contains(ended.output, "--resume continues")) << ended.output;
+  EXPECT_NE(read_file(folder_ / "part.gguf.checkpoint"), before);
   // Killed without warning: the checkpoint on the disk is whole.
   train("part.gguf", how + " --resume", "set -m;",
         "& child=$!; sleep 0.3; kill -KILL $child; wait $child");
@@ -113,6 +126,19 @@ TEST_F(TrainCommand, AnInterruptedRunGivesTheSameBits) {
   expect_error(train("none.gguf", how + " --resume"), 2, "no checkpoint to resume from");
   write_file(folder_ / "part.gguf.checkpoint", "not a checkpoint");
   EXPECT_NE(train("part.gguf", how + " --resume").status, 0);
+}
+
+TEST_F(TrainCommand, ASecondSignalEndsAtOnce) {
+  // Both arrive within one step, which takes long enough that nothing can be saved between them.
+  const ProcessResult ended = train(
+      "slow.gguf",
+      "--steps 400 --layers 8 --width 128 --batch 16 --context 64 --samples 0 --log '" + log_ + "'",
+      "set -m;",
+      once_logged("kill -STOP $child; kill -INT $child; kill -TERM $child; kill -CONT $child"));
+  EXPECT_TRUE(ended.status == 130 || ended.status == 143) << ended.status << ended.output;
+  EXPECT_FALSE(contains(ended.output, "--resume continues")) << ended.output;
+  for (const auto& entry : fs::directory_iterator(folder_.path()))
+    EXPECT_FALSE(contains(entry.path().string(), "slow.gguf")) << entry.path();
 }
 
 TEST_F(TrainCommand, BadDataIsExplained) {

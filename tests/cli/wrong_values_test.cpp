@@ -120,11 +120,14 @@ TEST_F(WrongValues, OfTrainingAreWrongCalls) {
     expect_wrong({words[0], words[1], "-o", "x.gguf"}, words[0] + ": " + words[1] + " is not");
   // Options of another kind of training.
   for (const Words& words :
-       std::vector<Words>{{"--rank", "4"}, {"--alpha", "3"}, {"--matrices", "ffn"}})
+       std::vector<Words>{{"--rank", "16"}, {"--alpha", "3"}, {"--matrices", "ffn"}})
     expect_wrong({words[0], words[1], "-o", "x.gguf"}, words[0] + " needs --lora");
   for (const Words& words : std::vector<Words>{{"--lora", model_}, {"--full", model_}})
     expect_wrong({words[0], words[1], "-o", "x.gguf", "--layers", "2"},
                  "--layers is for new models");
+  expect_wrong({"--lora", model_, "-o", "x.gguf", "--shape", "tiny"}, "--shape is for new models");
+  expect_wrong({"--lora", model_, "-o", "x.gguf", "--sample-tokens", "9"},
+               "--sample-tokens needs --prompt");
   // Files that another would replace.
   expect_wrong({"-o", "text.txt", "--overwrite"}, "--data and --output are both text.txt");
   expect_wrong({"-o", "x.gguf", "--svg", "./text.txt"}, "--data and --svg are both ./text.txt");

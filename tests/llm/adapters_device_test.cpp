@@ -80,9 +80,7 @@ TEST(Adapters, JoinedMatrices) {
 
 TEST(Adapters, ExpertsAndBiases) {
   TinyModel tiny("qwen3moe");
-  tiny.reference.experts = 4, tiny.reference.used = 2;
-  tiny.set("expert_count", 4);
-  tiny.set("expert_used_count", 2);
+  tiny.use_experts(4, 2);
   tiny.set("expert_feed_forward_length", tiny.reference.wide);
   tiny.finish({.head_norms = true});
   check(tiny);

@@ -9,22 +9,12 @@
 #include "llm/model/model.h"
 #include "support/devices/devices.h"
 #include "support/models/architecture_files.h"
+#include "support/normalised_error.h"
 
 namespace prism::llm {
 namespace {
 
 using test::ArchitectureFile;
-
-// The sum of squared differences over the sum of squares.
-double error_of(std::span<const float> found, std::span<const float> wanted) {
-  double difference = 0, size = 0;
-  for (size_t i = 0; i < wanted.size(); ++i) {
-    const double by = static_cast<double>(found[i]) - static_cast<double>(wanted[i]);
-    difference += by * by;
-    size += static_cast<double>(wanted[i]) * static_cast<double>(wanted[i]);
-  }
-  return found.size() == wanted.size() ? difference / size : 1e30;
-}
 
 // The limit of the error. llama.cpp rounds the inputs and results of a GELU to f16. The 22 layers
 // of gemma3n amplify that: with the same rounding Prism's error is 2e-6, and parts of a prompt
@@ -65,7 +55,7 @@ void check(const ArchitectureFile& each, const Device& device) {
   const std::vector<size_t> chunks =
       model.config().causal ? std::vector<size_t>{length, 7, 1} : std::vector<size_t>{length};
   for (const size_t chunk : chunks)
-    EXPECT_LT(error_of(logits_of(model, each.tokens, chunk), each.logits),
+    EXPECT_LT(test::normalised_error(logits_of(model, each.tokens, chunk), each.logits),
               limit_of(each.name, device))
         << each.name << " on " << device.id() << " in chunks of " << chunk;
 }

@@ -56,12 +56,6 @@ class Variants {
   int count_ = 0;
 };
 
-void use_experts(TinyModel& tiny) {
-  tiny.reference.experts = 4, tiny.reference.used = 2;
-  tiny.set("expert_count", 4);
-  tiny.set("expert_used_count", 2);
-}
-
 std::vector<float> logits_of(const GgufFile& file) {
   const std::vector<int32_t> tokens = test::some_tokens(19, 30);
   Model model = Model::load(file, {.placement = place_on(file, Device::cpu(), 40, DType::f32)});
@@ -89,6 +83,50 @@ TEST(FileVariants, BiasesOfQueriesKeysAndValues) {
     EXPECT_EQ(found, logits_of(variants.open(zero))) << kept;
     EXPECT_NE(found, with_all) << kept;
   }
+}
+
+// Files of gpt-oss and codeshell may leave these biases out, as if they were 0.
+TEST(FileVariants, GptOssWithoutBiases) {
+  TinyModel tiny("gpt-oss");
+  tiny.reference.style = test::ReferenceModel::Style::gpt_oss;
+  tiny.use_experts(4, 2);
+  tiny.set("attention.sliding_window", 7);
+  tiny.finish({.bias = true, .sinks = true});
+  const GgufFile file = tiny.open();
+  Variants variants(file);
+  Variant without, zero;
+  for (const GgufTensor& each : file.tensors())
+    for (const char* name : {".attn_q.bias", ".attn_k.bias", ".attn_v.bias"})
+      if (each.name.ends_with(name)) {
+        without.without.insert(each.name);
+        zero.values[each.name].resize(static_cast<size_t>(each.shape.elements()));
+      }
+  ASSERT_FALSE(without.without.empty());
+  EXPECT_EQ(logits_of(variants.open(without)), logits_of(variants.open(zero)));
+}
+
+TEST(FileVariants, CodeShellWithoutBiases) {
+  TinyModel tiny("llama");
+  tiny.finish({});
+  const GgufFile file = tiny.open();
+  Variants variants(file);
+  Variant whole{.architecture = "codeshell"};
+  const auto add = [&](const std::string& name, int64_t length, float value) {
+    whole.added[name] = {{length}, std::vector<float>(static_cast<size_t>(length), value)};
+  };
+  for (const GgufTensor& each : file.tensors()) {
+    const std::string matrix = each.name.substr(0, each.name.rfind(".weight"));
+    if (matrix.ends_with("ffn_gate")) whole.without.insert(each.name);
+    if (matrix.ends_with("norm") || matrix.ends_with("attn_output") || matrix.ends_with("ffn_up") ||
+        matrix.ends_with("ffn_down"))
+      add(matrix + ".bias", each.shape[0], 0.1f);
+  }
+  const Variant fewer = whole;
+  for (const GgufTensor& each : file.tensors())
+    for (const char* name : {".attn_q", ".attn_k", ".attn_v"})
+      if (each.name.ends_with(std::string(name) + ".weight"))
+        add(each.name.substr(0, each.name.rfind(".weight")) + ".bias", each.shape[0], 0);
+  EXPECT_EQ(logits_of(variants.open(fewer)), logits_of(variants.open(whole)));
 }
 
 // The base of windowed layers: with windows in all layers it is the base of the model.
@@ -167,7 +205,7 @@ std::vector<float> halves_of(const GgufFile& file, const GgufTensor& tensor, int
 
 TEST(FileVariants, DeepSeekOcrRotatesHalves) {
   TinyModel tiny("llama");
-  use_experts(tiny);
+  tiny.use_experts(4, 2);
   tiny.finish({});
   const GgufFile file = tiny.open();
   Variants variants(file);
@@ -189,7 +227,7 @@ TEST(FileVariants, DeepSeekOcrRotatesHalves) {
 // name the missing matrix.
 TEST(FileVariants, ExpertsWithoutAGate) {
   TinyModel tiny("llama");
-  use_experts(tiny);
+  tiny.use_experts(4, 2);
   tiny.finish({});
   const GgufFile file = tiny.open();
   Variants variants(file);

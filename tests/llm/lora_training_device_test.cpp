@@ -292,9 +292,7 @@ TEST(LoraTraining, NamesOfMatricesAndArchitecturesAreChecked) {
 TEST(LoraTraining, ModelsOfExpertsTrainAttentionByDefault) {
   TinyModel tiny("llama");
   tiny.reference.adjacent = true;
-  tiny.reference.experts = 5, tiny.reference.used = 2;
-  tiny.set("expert_count", 5);
-  tiny.set("expert_used_count", 2);
+  tiny.use_experts(5, 2);
   tiny.finish({});
   const GgufFile file = tiny.open();
   const LoraModel model(file, {.rank = 2, .matrices = {}}, Device::cpu(), kContext);

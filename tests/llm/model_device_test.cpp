@@ -14,6 +14,7 @@
 #include "support/devices/devices.h"
 #include "support/devices/interpreted_device.h"
 #include "support/models/expected_text.h"
+#include "support/normalised_error.h"
 
 namespace prism::llm {
 namespace {
@@ -30,16 +31,6 @@ double lead(std::span<const float> logits) {
   std::vector<float> sorted(logits.begin(), logits.end());
   std::ranges::partial_sort(sorted, sorted.begin() + 2, std::ranges::greater{});
   return static_cast<double>(sorted[0]) - static_cast<double>(sorted[1]);
-}
-
-double normalised_error(std::span<const float> values, std::span<const float> wanted) {
-  double error = 0, square = 0;
-  for (size_t i = 0; i < values.size(); ++i) {
-    const double d = static_cast<double>(values[i]) - static_cast<double>(wanted[i]);
-    error += d * d;
-    square += static_cast<double>(wanted[i]) * static_cast<double>(wanted[i]);
-  }
-  return error / square;
 }
 
 std::vector<float> all_logits(Model& model, std::span<const int32_t> ids, int32_t slot = 0) {
@@ -163,7 +154,7 @@ TEST_F(ModelDevice, AHalfPrecisionCacheStaysClose) {
   for (const Device& device : test::every_device()) {
     Model model = load(device, DType::f16);
     const std::vector<float> logits = all_logits(model, expected().ids);
-    EXPECT_LT(normalised_error(logits, expected().logits), 1e-6) << device.id();
+    EXPECT_LT(test::normalised_error(logits, expected().logits), 1e-6) << device.id();
     for (size_t i = 0; i < logits.size(); ++i)
       ASSERT_NEAR(logits[i], expected().logits[i], 0.03) << device.id() << " at " << i;
   }
@@ -198,7 +189,7 @@ TEST_F(ModelDevice, QuantisedWeights) {
       EXPECT_TRUE(best(row) == text.ids[i + 1] || lead(row) < 0.2) << device.id() << " at " << i;
     }
     logits.resize(text.logits.size());
-    EXPECT_LT(normalised_error(logits, text.logits), 1e-3) << device.id();
+    EXPECT_LT(test::normalised_error(logits, text.logits), 1e-3) << device.id();
     for (size_t i = 0; i < text.prompt; ++i) {
       const auto row = std::span(logits).subspan(i * width, width);
       EXPECT_EQ(best(row), best(std::span(text.logits).subspan(i * width, width)))

@@ -14,6 +14,7 @@
 #include "llm/gguf/tensor_floats.h"
 #include "llm/model/model.h"
 #include "support/devices/devices.h"
+#include "support/normalised_error.h"
 #include "support/run_program.h"
 #include "support/seed.h"
 
@@ -138,16 +139,6 @@ std::vector<float> logits(const GgufFile& file, const Device& device, bool with_
   return all;
 }
 
-double normalised_error(const std::vector<float>& values, const std::vector<float>& wanted) {
-  double error = 0, square = 0;
-  for (size_t i = 0; i < wanted.size(); ++i) {
-    const double off = static_cast<double>(values[i]) - static_cast<double>(wanted[i]);
-    error += off * off;
-    square += static_cast<double>(wanted[i]) * static_cast<double>(wanted[i]);
-  }
-  return error / square;
-}
-
 TEST(TensorTypes, GiveTheLogitsOfTheirDecodedWeights) {
   const uint32_t seed = test_seed();
   SCOPED_TRACE("seed " + std::to_string(seed));
@@ -169,7 +160,7 @@ TEST(TensorTypes, GiveTheLogitsOfTheirDecodedWeights) {
       const std::vector<float> found = logits(model.typed(), device, is_cpu);
       ASSERT_EQ(found.size(), wanted.size());
       // Inputs of quantised matrices are rounded to 8 bits.
-      EXPECT_LT(normalised_error(found, wanted), type.is_block() ? 2e-3 : 1e-9)
+      EXPECT_LT(test::normalised_error(found, wanted), type.is_block() ? 2e-3 : 1e-9)
           << type.name() << " on " << device.id();
     }
   }

@@ -42,6 +42,9 @@ TEST_F(EmbedderOfServer, AnswersInPlaceOfAChatModel) {
   const json request = {{"input", {"%&", std::string(300, '%')}}};
   const json found = post(server, "/v1/embeddings", request);
   EXPECT_EQ(found["model"], "minilm");
+  const json alone = post(server, "/v1/embeddings", {{"input", "%&"}});
+  EXPECT_EQ(found["usage"]["prompt_tokens"], alone["usage"]["prompt_tokens"].get<int>() + 64)
+      << "tokens beyond the cut are not used";
   EXPECT_EQ(found["data"], post(bert, "/v1/embeddings", request)["data"]);
   const json ollama = post(server, "/api/embed", {{"model", "minilm:latest"}, {"input", "%&"}});
   EXPECT_EQ(ollama["model"], "minilm");

@@ -258,8 +258,10 @@ TEST(Http, SlowClientsAreCutOff) {
   slow.send("GET / HT");
   half.send("POST / HTTP/1.1\r\nhost: a\r\ncontent-length: 10\r\n\r\nabc");
   EXPECT_TRUE(silent.is_closed());
-  EXPECT_TRUE(slow.is_closed());
-  EXPECT_TRUE(half.is_closed());
+  for (HttpClient* each : {&slow, &half}) {
+    EXPECT_EQ(each->read_reply().status, 408);
+    EXPECT_TRUE(each->is_closed());
+  }
   EXPECT_EQ(test::request(running.port(), "GET", "/").status, 200);
 }
 

@@ -64,6 +64,70 @@ TEST_F(ServerOptionsTest, SuffixFillsInTheMiddle) {
   EXPECT_EQ(error("/v1/completions", refused.dump(), 400)["param"], "suffix");
 }
 
+// Errors that are found before a request has reached its endpoint.
+TEST_F(ServerOptionsTest, EarlyErrorsHaveTheFormatOfTheApi) {
+  ServerOptions options = RunningServer::with_model(path());
+  options.http.max_body_bytes = 100;
+  options.http.max_header_bytes = 1000;
+  const RunningServer running(std::move(options));
+  const auto sent = [&](const std::string& bytes, int status) {
+    test::HttpClient client(running.port());
+    client.send(bytes);
+    const ClientReply reply = client.read_reply();
+    EXPECT_EQ(reply.status, status) << bytes;
+    EXPECT_EQ(reply.headers.at("content-type"), "application/json") << bytes;
+    return json::parse(reply.body, nullptr, false);
+  };
+  const std::string head = " HTTP/1.1\r\nhost: 127.0.0.1\r\n",
+                    large = "content-length: 101\r\n\r\n", header = "x: " + std::string(2000, 'x');
+  const json openai = sent("POST /v1/chat/completions" + head + large, 413)["error"];
+  EXPECT_EQ(openai["type"], "invalid_request_error");
+  EXPECT_NE(openai["message"].get<std::string>().find("--max-body"), std::string::npos);
+  EXPECT_EQ(sent("POST /v1/messages" + head + large, 413)["error"]["type"], "request_too_large");
+  EXPECT_TRUE(sent("POST /api/chat" + head + large, 413)["error"].is_string());
+  EXPECT_EQ(sent("POST /v1/messages" + head + header, 431)["type"], "error");
+  EXPECT_TRUE(sent("POST /api/chat" + head + header, 431)["error"].is_string());
+  EXPECT_EQ(sent("POST /v1/messages" + head + "content-length: x\r\n\r\n", 400)["type"], "error");
+  EXPECT_TRUE(sent("no HTTP\r\n\r\n", 400)["error"].is_object());
+}
+
+TEST_F(ServerOptionsTest, ModelsInTheFormatOfTheClient) {
+  ServerOptions options = RunningServer::with_model(path());
+  for (const char* name : {"b", "c", "d e"}) options.models.push_back({name, path()});
+  const RunningServer running(std::move(options));
+  const auto get = [&](const std::string& where, int status = 200) {
+    const ClientReply reply = running.get(where, {"anthropic-version: 2023-06-01"});
+    EXPECT_EQ(reply.status, status) << where << reply.body;
+    return json::parse(reply.body, nullptr, false);
+  };
+  // The names of a page, and whether there are more.
+  const auto page = [&](const std::string& query) {
+    const json list = get("/v1/models" + query);
+    std::string names;
+    for (const json& each : list["data"]) names += each["id"].get<std::string>() + " ";
+    return names + (list["has_more"] ? "more" : "end");
+  };
+  const json all = get("/v1/models");
+  EXPECT_EQ(all["first_id"], "tiny");
+  EXPECT_EQ(all["last_id"], "d e");
+  EXPECT_EQ(all["data"][1]["type"], "model");
+  EXPECT_EQ(all["data"][1]["display_name"], "b");
+  EXPECT_EQ(all["data"][1]["created_at"].get<std::string>().size(), 20u);
+  EXPECT_EQ(get("/v1/models/d%20e"), all["data"][3]);
+  EXPECT_EQ(page(""), "tiny b c d e end");
+  EXPECT_EQ(page("?limit=2"), "tiny b more");
+  EXPECT_EQ(page("?limit=2&after_id=b"), "c d e end");
+  EXPECT_EQ(page("?after_id=d%20e"), "end");
+  EXPECT_EQ(page("?before_id=c&limit=1"), "b more");
+  EXPECT_EQ(page("?before_id=c"), "tiny b end");
+  EXPECT_TRUE(get("/v1/models?after_id=d%20e")["last_id"].is_null());
+  for (const char* query : {"?limit=0", "?limit=x", "?after_id=z", "?after_id=b&before_id=c"})
+    EXPECT_EQ(get("/v1/models" + std::string(query), 400)["error"]["type"],
+              "invalid_request_error");
+  EXPECT_EQ(get("/v1/models/z", 404)["error"]["type"], "not_found_error");
+  EXPECT_EQ(json::parse(running.get("/v1/models").body)["object"], "list") << "as OpenAI has it";
+}
+
 TEST_F(ServerOptionsTest, NativeEndpoints) {
   const json tokens = post("/tokenize", {{"content", "Once upon a time"}})["tokens"];
   EXPECT_EQ(tokens.size(), 4u);

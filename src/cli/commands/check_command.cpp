@@ -158,7 +158,7 @@ void add_check_command(const Command& program) {
       "The exit status is 1 if a result is wrong or fails. Skipped cases and ops that a device "
       "leaves to the CPU are counted and shown.\n"
       "Examples:\n  prism check\n  prism check --device vulkan:0 --quick\n  prism check --kernel "
-      "row_sum --json\n  prism check --ops --device vulkan:0\n  prism check --op sum --cases 0");
+      "sum_rows --json\n  prism check --ops --device vulkan:0\n  prism check --op sum --cases 0");
   command.run([options] { return check(*options); });
 }
 

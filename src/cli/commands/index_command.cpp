@@ -125,7 +125,7 @@ class IndexRun {
         print_result(done, path);
       if (done.is_complete) continue;
       std::cerr << "interrupted: what was done is kept; the same command goes on\n";
-      return kInterrupted;
+      return guard_.status();
     }
     return kRight;
   }

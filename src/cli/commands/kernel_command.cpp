@@ -64,7 +64,7 @@ void add_kernel_command(const Command& program) {
       program.subcommand("kernel", "list, print and run the kernels Prism ships with");
   group.needs_subcommand();
   group.footer(
-      "Examples:\n  prism kernel list\n  prism kernel show row_sum --lang opencl\n  prism kernel "
+      "Examples:\n  prism kernel list\n  prism kernel show sum_rows --lang opencl\n  prism kernel "
       "run copy --device cpu");
   const Command list = group.subcommand("list", "every kernel, its arguments and what it does");
   auto json = std::make_shared<bool>(false);

@@ -156,7 +156,7 @@ void add_kernel_run_command(const Command& kernel) {
   command.flag("--json", options->json, "print JSON");
   command.footer(
       "Examples:\n  prism kernel run row_softmax\n  prism kernel run matmul_f32 --device opencl:0 "
-      "--json\n  prism kernel run row_sum --checked");
+      "--json\n  prism kernel run sum_rows --checked");
   command.run([options] { return run_kernel(*options); });
 }
 

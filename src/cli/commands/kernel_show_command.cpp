@@ -136,9 +136,9 @@ void add_kernel_show_command(const Command& kernel) {
                  "print for what this device can do, not for a typical one");
   command.option("--output,-o", options->output, "write to this file (SPIR-V as binary)");
   command.footer(
-      "Examples:\n  prism kernel show vector_add --lang metal\n  prism kernel show row_sum --lang "
-      "spirv --output row_sum.spv\n"
-      "  prism kernel show row_sum --lang ir --device vulkan:0      as lowered for that device");
+      "Examples:\n  prism kernel show vector_add --lang metal\n  prism kernel show sum_rows --lang "
+      "spirv --output sum_rows.spv\n"
+      "  prism kernel show sum_rows --lang ir --device vulkan:0      as lowered for that device");
   command.run([options] { return show_kernel(*options); });
 }
 

@@ -75,7 +75,7 @@ void add_score_command(const Command& program) {
       program.subcommand("score", "print the log-probability of each token of a text");
   auto options = std::make_shared<Options>();
   add_model_arguments(command, options->model);
-  add_text_arguments(command, options->text, "the text");
+  add_text_arguments(command, options->text, "the text", "TEXT");
   command.option("--ids", options->ids, "token ids in place of a text: 1,2,3")
       .not_negative()
       .separated_by(',');
@@ -88,7 +88,7 @@ void add_score_command(const Command& program) {
   command.flag("--json", options->json, "print JSON: tokens[] with id, text, logprob, top[]");
   command.footer(
       "Logarithms are natural. The first token has no probability if the tokenizer puts no token "
-      "before a text.\nExamples:\n  prism score model.gguf -p 'Once upon a time' --top 3\n  "
+      "before a text.\nExamples:\n  prism score model.gguf 'Once upon a time' --top 3\n  "
       "prism score model.gguf -f story.txt --json\n  prism score model.gguf --ids 1,15,27");
   command.run([options] { return score(*options); });
 }

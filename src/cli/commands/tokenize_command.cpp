@@ -46,15 +46,15 @@ void add_tokenize_command(const Command& program) {
   const Command command = program.subcommand("tokenize", "print the tokens of a text");
   auto options = std::make_shared<Options>();
   command.option("MODEL", options->model, "a GGUF file or the name of a model").required();
-  add_text_arguments(command, options->text, "the text");
+  add_text_arguments(command, options->text, "the text", "TEXT");
   command.flag("--json", options->json, "print JSON: ids and pieces");
   command.flag("--no-bos", options->no_bos,
                "leave out the tokens that the model expects around a text");
   command.flag("--no-special", options->no_special,
                "treat control tokens in the text as plain text");
   command.footer(
-      "Without -p and -f the text comes from standard input, and every byte of it "
-      "counts.\nExamples:\n  prism tokenize model.gguf -p 'Hello world'\n  "
+      "Without TEXT and -f the text comes from standard input, and every byte of it "
+      "counts.\nExamples:\n  prism tokenize model.gguf 'Hello world'\n  "
       "prism tokenize model.gguf --json <prompt.txt | jq '.ids | length'");
   command.run([options] { return tokenize(*options); });
 }

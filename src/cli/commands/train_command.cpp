@@ -16,7 +16,8 @@ void add_model_options(const Command& command, TrainSettings& s) {
   command
       .option("--shape", s.model.shape,
               "the sizes of a new model: nano, tiny, small, medium or base")
-      .shows_default();
+      .shows_default()
+      .sets(s.model.has_shape);
   command.option("--layers", s.model.layers, "layers, instead of the shape's").positive();
   command.option("--width", s.model.width, "width, instead of the shape's").positive();
   command.option("--heads", s.model.heads, "attention heads, instead of the shape's").positive();
@@ -29,7 +30,8 @@ void add_model_options(const Command& command, TrainSettings& s) {
   command
       .option("--tokenizer", s.model.tokenizer,
               "bpe learns frequent parts of words, chars takes single characters")
-      .shows_default();
+      .shows_default()
+      .sets(s.model.has_tokenizer);
   command.option("--vocab", s.model.vocabulary, "tokens that bpe learns (default: the shape's)")
       .positive();
   command.flag("--untied", s.model.untied, "give the output weights of its own");
@@ -89,14 +91,17 @@ void add_file_options(const Command& command, TrainSettings& s) {
   command.option("--log", s.log, "append loss and speed to this file, as JSON lines");
   command.option("--svg", s.svg, "draw the curve of the loss into this file");
   command.flag("--overwrite", s.overwrite, "replace an output that exists");
-  command.option("--samples", s.samples, "texts to print at the end")
-      .not_negative()
-      .shows_default();
+  command
+      .option("--samples", s.samples,
+              "texts to print at the end (default: 1; with --lora only if there is a --prompt)")
+      .not_negative();
   command.option("--sample-tokens", s.sample_tokens, "tokens of such a text")
       .positive()
-      .shows_default();
+      .shows_default()
+      .sets(s.has_sample_tokens);
   command.option("-p,--prompt", s.prompt,
-                 "how such a text begins (default: the data's first word)");
+                 "how such a text begins (default: the data's first word); with --lora a question "
+                 "to answer");
   command.flag("-q,--quiet", s.quiet, "print no progress");
 }
 
@@ -134,20 +139,24 @@ void check_kind(const TrainSettings& s) {
       throw Error(ErrorCode::kInvalidArgument, fmt::format("train: {} {}", option, why));
   };
   if (s.lora.model.empty()) {
-    refuse(s.lora.rank != usual.lora.rank, "--rank", "needs --lora");
+    refuse(s.lora.has_rank, "--rank", "needs --lora");
     refuse(s.lora.alpha != usual.lora.alpha, "--alpha", "needs --lora");
     refuse(!s.lora.matrices.empty(), "--matrices", "needs --lora");
   }
   if (s.lora.model.empty() && s.full.empty()) return;
   const char* const why = "is for new models; the model of --lora or --full has its own";
-  refuse(s.model.shape != usual.model.shape && !s.lora.model.empty(), "--shape", why);
+  refuse(s.model.has_shape && !s.lora.model.empty(), "--shape", why);
   refuse(s.model.layers != usual.model.layers, "--layers", why);
   refuse(s.model.width != usual.model.width, "--width", why);
   refuse(s.model.heads != usual.model.heads, "--heads", why);
   refuse(s.model.kv_heads != usual.model.kv_heads, "--kv-heads", why);
-  refuse(s.model.tokenizer != usual.model.tokenizer, "--tokenizer", why);
+  refuse(s.model.has_tokenizer, "--tokenizer", why);
   refuse(s.model.vocabulary != usual.model.vocabulary, "--vocab", why);
   refuse(s.model.untied, "--untied", why);
+  if (s.lora.model.empty() || !s.prompt.empty()) return;
+  const char* const no_prompt = "needs --prompt with --lora: a question that the model answers";
+  refuse(s.samples > 0, "--samples", no_prompt);
+  refuse(s.has_sample_tokens, "--sample-tokens", no_prompt);
 }
 
 int train(TrainSettings s) {

@@ -48,6 +48,10 @@ PRISM_INLINE VectorI tile_dot(VectorI total, VectorI w, VectorI x) {
 
 #include "cpu/products/quantised_panels.inc"
 
+PRISM_INLINE i8x32 negate_where(i8x32 v, uint32_t elements) {
+  return (i8x32)_mm256_sign_epi8((__m256i)v, (__m256i)(spread_bits(elements) | 1));
+}
+
 #include "cpu/products/quantised_expand.inc"
 
 constexpr QuantisedKernels kKernels = {"AVX2",

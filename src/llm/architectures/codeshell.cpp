@@ -12,11 +12,7 @@ class CodeShell : public TransformerArchitecture {
     config.activation = Activation::gelu;
   }
   RequiredTensors required_tensors() const override {
-    return {.qkv_bias = true,
-            .output_bias = true,
-            .feed_forward_bias = true,
-            .norm_bias = true,
-            .gate = false};
+    return {.output_bias = true, .feed_forward_bias = true, .norm_bias = true, .gate = false};
   }
 };
 

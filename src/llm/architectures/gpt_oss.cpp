@@ -17,7 +17,7 @@ class GptOss : public TransformerArchitecture {
   }
   NormNames norm_names() const override { return {.feed_forward = "post_attention_norm"}; }
   RequiredTensors required_tensors() const override {
-    return {.qkv_bias = true, .output_bias = true, .sinks = true, .feed_forward_bias = true};
+    return {.output_bias = true, .sinks = true, .feed_forward_bias = true};
   }
 };
 

@@ -3,30 +3,25 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <map>
-#include <optional>
 #include <set>
 #include <vector>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <nlohmann/json.hpp>
 
 #include "llm/grammar/json_rules.h"
-#include "llm/grammar/number_grammar.h"
 #include "llm/grammar/regex_grammar.h"
+#include "llm/grammar/schema_document.h"
+#include "llm/grammar/schema_numbers.h"
 #include "prism/error.h"
 
 namespace prism::llm {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using json_schema::fail, json_schema::find, json_schema::Json;
 
-constexpr int kMaximumDepth = 128;
 constexpr size_t kMaximumRules = 20000;
-constexpr int kMaximumMerges =
-    10000;  // parts of allOf that refer to each other can double at each step
 
 // Keywords whose constraints a grammar of moderate size cannot express.
 constexpr std::array kUnsupported = {"not",
@@ -49,18 +44,13 @@ class Converter {
 
   std::string convert() {
     shared("space");
-    add("root", "space " + rule_for(document_, "#", "r", 0) + " space");
+    add("root", "space " + rule_for(document_.root(), "#", "r", 0) + " space");
     std::string text;
     for (const auto& [name, body] : rules_) text += name + " ::= " + body + "\n";
     return text;
   }
 
  private:
-  [[noreturn]] static void fail(const std::string& place, const std::string& what,
-                                ErrorCode code = ErrorCode::kInvalidArgument) {
-    throw Error(code, fmt::format("JSON schema, {}: {}", place, what));
-  }
-
   std::string add(const std::string& name, const std::string& body) {
     if (rules_.size() >= kMaximumRules)
       fail("#", fmt::format("the schema needs more than {} rules", kMaximumRules),
@@ -75,11 +65,6 @@ class Converter {
     add(name, json_rule(name));
     for (const std::string& other : json_rules_in(name)) shared(other);
     return name;
-  }
-
-  static const Json* find(const Json& schema, const char* key) {
-    const auto found = schema.find(key);
-    return found == schema.end() ? nullptr : &*found;
   }
 
   uint32_t count(const Json& schema, const char* key, uint32_t otherwise,
@@ -117,9 +102,7 @@ class Converter {
   // The name of the rule for a schema. name: for a rule created for it.
   std::string rule_for(const Json& schema, const std::string& place, const std::string& name,
                        int depth) {
-    if (depth > kMaximumDepth)
-      fail(place, fmt::format("schemas are nested more than {} deep", kMaximumDepth),
-           ErrorCode::kNotSupported);
+    json_schema::check_depth(depth, place);
     if (schema.is_boolean()) {
       if (!schema.get<bool>())
         fail(place, "a schema of false allows no value", ErrorCode::kNotSupported);
@@ -149,7 +132,7 @@ class Converter {
       if (const Json* several = find(schema, key))
         return any_of(schema, *several, key, place, name, depth);
     if (const Json* several = find(schema, "allOf"))
-      return rule_for(merged(schema, *several, place, depth), place, name, depth + 1);
+      return rule_for(document_.merged(schema, *several, place, depth), place, name, depth + 1);
 
     const Json* type = find(schema, "type");
     if (type && type->is_array()) {
@@ -196,17 +179,6 @@ class Converter {
                      type));
   }
 
-  // The target of a reference like "#/a/b", or null.
-  const Json* target_of(const std::string& reference) const {
-    if (!reference.starts_with("#")) return nullptr;
-    try {
-      const Json::json_pointer pointer(reference.substr(1));
-      return document_.contains(pointer) ? &document_.at(pointer) : nullptr;
-    } catch (const Json::exception&) {
-      return nullptr;  // not a valid pointer
-    }
-  }
-
   std::string reference(const Json& target, const std::string& place, int depth) {
     if (!target.is_string()) fail(place, "$ref must be a string");
     const std::string to = target.get<std::string>();
@@ -216,7 +188,7 @@ class Converter {
       fail(place,
            fmt::format("$ref \"{}\" points outside the document; only #/... is supported", to),
            ErrorCode::kNotSupported);
-    const Json* found = target_of(to);
+    const Json* found = document_.target_of(to);
     if (!found) fail(place, fmt::format("$ref \"{}\" has no target in the document", to));
     // The name is registered before the rule is made, so a schema may contain itself.
     const std::string name = fmt::format("ref{}", references_.size());
@@ -237,53 +209,11 @@ class Converter {
       // The sibling keywords apply to each alternative.
       const std::string here = fmt::format("{}/{}/{}", place, key, i);
       const bool alone = type_of(rest, place) == "any" && !rest.contains("allOf");
-      const Json one = alone ? several[i] : merged(rest, Json::array({several[i]}), here, depth);
+      const Json one =
+          alone ? several[i] : document_.merged(rest, Json::array({several[i]}), here, depth);
       ways.push_back(rule_for(one, here, fmt::format("{}-{}", name, i), depth + 1));
     }
     return add(name, fmt::format("{}", fmt::join(ways, " | ")));
-  }
-
-  // Merges schemas into one: combines properties and requirements; other keywords must not
-  // conflict.
-  Json merged(const Json& schema, const Json& several, const std::string& place, int depth) {
-    if (!several.is_array()) fail(place, "allOf must be a list of schemas");
-    if (depth > kMaximumDepth)
-      fail(place, fmt::format("schemas are nested more than {} deep", kMaximumDepth),
-           ErrorCode::kNotSupported);
-    Json all = schema;
-    all.erase("allOf");
-    for (Json part : several) {
-      if (++merges_ > kMaximumMerges)
-        fail(place, "the combined schemas refer to each other too often", ErrorCode::kNotSupported);
-      for (int followed = 0; part.is_object() && part.contains("$ref"); ++followed) {
-        const Json to = part["$ref"];
-        const Json* found = to.is_string() ? target_of(to.get<std::string>()) : nullptr;
-        if (!found || followed == kMaximumDepth)
-          fail(place, fmt::format("$ref {} has no target in the document", to.dump()));
-        part = Json(*found);
-      }
-      if (part == Json(true)) continue;
-      if (!part.is_object()) fail(place, "the list contains an entry that is not a schema");
-      if (part.contains("allOf")) part = merged(part, part["allOf"], place, depth + 1);
-      for (const auto& [key, value] : part.items()) {
-        const bool both = all.contains(key);
-        if (both && key == "properties" && value.is_object() && all[key].is_object()) {
-          for (const auto& [property, of] : value.items())
-            all[key][property] = all[key].contains(property)
-                                     ? Json{{"allOf", Json::array({all[key][property], of})}}
-                                     : of;
-        } else if (both && key == "required" && value.is_array() && all[key].is_array()) {
-          for (const Json& each : value) all[key].push_back(each);
-        } else if (both && all[key] != value && key != "title" && key != "description" &&
-                   key != "$defs" && key != "definitions") {
-          fail(place, fmt::format("the combined schemas give \"{}\" two different values", key),
-               ErrorCode::kNotSupported);
-        } else if (!both) {
-          all[key] = value;
-        }
-      }
-    }
-    return all;
   }
 
   std::string string(const Json& schema, const std::string& place, const std::string& name) {
@@ -312,77 +242,10 @@ class Converter {
     return add(name, fmt::format(R"("\"" {}{} "\"")", shared("char"), repetition(least, most)));
   }
 
-  // The number of a limit. Throws unless it is one that can be counted in.
-  static double limit(const Json& value, const char* key, const std::string& place) {
-    if (!value.is_number()) fail(place, fmt::format("{} must be a number", key));
-    const double number = value.get<double>();
-    if (!(std::abs(number) < 9e15))
-      fail(place, fmt::format("{} is {}; limits beyond 9e15 are not supported", key, value.dump()),
-           ErrorCode::kNotSupported);
-    return number;
-  }
-
-  // One end of a range, and whether the end itself is outside.
-  struct End {
-    double number = 0;
-    bool is_exclusive = false;
-  };
-  static std::optional<End> range_end(const Json& schema, const char* key, const char* exclusive,
-                                      int step, const std::string& place) {
-    std::optional<End> end;
-    const Json* const outside = find(schema, exclusive);
-    // Draft 4 of JSON schema has a boolean beside the limit.
-    if (const Json* value = find(schema, key))
-      end = End{limit(*value, key, place), outside && *outside == Json(true)};
-    if (!outside || outside->is_boolean()) return end;
-    const End other{limit(*outside, exclusive, place), true};
-    const bool is_closer =
-        !end || (step > 0 ? other.number >= end->number : other.number <= end->number);
-    return is_closer ? other : end;
-  }
-
-  static std::optional<int64_t> rounded_inwards(const std::optional<End>& end, int step) {
-    if (!end) return std::nullopt;
-    const double whole = step > 0 ? std::ceil(end->number) : std::floor(end->number);
-    return static_cast<int64_t>(whole) + (end->is_exclusive && whole == end->number ? step : 0);
-  }
-
-  // The decimals that a number is written with.
-  static size_t decimals_of(double number, const std::string& place) {
-    constexpr size_t kMost = 9;  // 9e15 with more is beyond 64 bits
-    for (size_t decimals = 0; decimals <= kMost; ++decimals)
-      if (std::strtod(fmt::format("{:.{}f}", number, decimals).c_str(), nullptr) == number &&
-          std::abs(number) * std::pow(10.0, static_cast<double>(decimals)) < 9e15)
-        return decimals;
-    fail(place, fmt::format("the limit {} has too many digits", number), ErrorCode::kNotSupported);
-  }
-
   std::string number(const Json& schema, const std::string& type, const std::string& place,
                      const std::string& name) {
-    const auto least = range_end(schema, "minimum", "exclusiveMinimum", 1, place);
-    const auto most = range_end(schema, "maximum", "exclusiveMaximum", -1, place);
-    if (!least && !most) return shared(type);
-    std::string rule;
-    if (type == "integer") {
-      const auto from = rounded_inwards(least, 1), to = rounded_inwards(most, -1);
-      if (!from || !to || *from <= *to) rule = integer_grammar(from, to);
-    } else {
-      size_t decimals = 0;
-      for (const auto& end : {least, most})
-        if (end) decimals = std::max(decimals, decimals_of(end->number, place));
-      const auto scaled = [&](const std::optional<End>& end) -> std::optional<DecimalLimit> {
-        if (!end) return std::nullopt;
-        const double units = end->number * std::pow(10.0, static_cast<double>(decimals));
-        if (!(std::abs(units) < 9e15))
-          fail(place, fmt::format("the limit {} has too many digits", end->number),
-               ErrorCode::kNotSupported);
-        return DecimalLimit{std::llround(units), end->is_exclusive};
-      };
-      const auto from = scaled(least), to = scaled(most);
-      if (!from || !to || from->value <= to->value) rule = decimal_grammar(from, to, decimals);
-    }
-    if (rule.empty()) fail(place, "there is no number between the limits");
-    return add(name, rule);
+    const auto rule = json_schema::number_rule(schema, type, place);
+    return rule ? add(name, *rule) : shared(type);
   }
 
   std::string array(const Json& schema, const std::string& place, const std::string& name,
@@ -530,10 +393,9 @@ class Converter {
     return add(name, fmt::format(R"("{{" space {} space "}}")", none));
   }
 
-  const Json& document_;
+  json_schema::Document document_;
   std::map<std::string, std::string> rules_;
   std::map<std::string, std::string> references_;
-  int merges_ = 0;
 };
 
 }  // namespace

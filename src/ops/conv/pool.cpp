@@ -7,6 +7,7 @@
 
 #include "cpu/elementwise.h"
 #include "ops/conv/windows.h"
+#include "ops/cpu_types.h"
 #include "prism/error.h"
 #include "prism/ops/conv.h"
 #include "tensor/chain/chain_kernel.h"
@@ -196,10 +197,7 @@ class PoolOp : public Op {
   }
 
   void run_cpu(const CpuCall& call) const override {
-    if (call.outputs[0].type.plain() == DType::f64)
-      run<double>(call, DType::f64);
-    else
-      run<float>(call, DType::f32);
+    with_float(call.outputs[0].type.plain(), [&](auto sample) { run<decltype(sample)>(call); });
   }
 
   void launch(DeviceCall& call) const override {
@@ -227,7 +225,8 @@ class PoolOp : public Op {
   }
 
   template <class T>
-  void run(const CpuCall& call, DType reg) const {
+  void run(const CpuCall& call) const {
+    constexpr DType reg = dtype_of<T>();
     const HostView& y = call.outputs[0];
     const DType type = y.type.plain();
     const auto images = static_cast<uint64_t>(y.layout.shape[0] * y.layout.shape[1]);

@@ -10,6 +10,7 @@
 
 #include "cpu/elementwise.h"
 #include "dsl/philox.h"
+#include "ops/cpu_types.h"
 #include "ops/create/random_keys.h"
 #include "ops/float_param.h"
 #include "prism/error.h"
@@ -261,10 +262,7 @@ class DropoutOp : public Op {
   }
 
   void run_cpu(const CpuCall& call) const override {
-    if (call.inputs[0].type.plain() == DType::f64)
-      run<double>(call, DType::f64);
-    else
-      run<float>(call, DType::f32);
+    with_float(call.inputs[0].type.plain(), [&](auto sample) { run<decltype(sample)>(call); });
   }
 
   void launch(DeviceCall& call) const override {
@@ -292,7 +290,8 @@ class DropoutOp : public Op {
   uint32_t threshold() const { return static_cast<uint32_t>(std::lround(p_ * 0x1p24)); }
 
   template <class T>
-  void run(const CpuCall& call, DType reg) const {
+  void run(const CpuCall& call) const {
+    constexpr DType reg = dtype_of<T>();
     const HostView &x = call.inputs[0], &y = call.outputs[0];
     const DType type = x.type.plain();
     const auto bytes = static_cast<uint64_t>(x.type.block_bytes());

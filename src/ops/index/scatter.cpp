@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "cpu/elementwise.h"
+#include "ops/cpu_types.h"
 #include "ops/index/index_reading.h"
 #include "ops/index/scatter_add.h"
 #include "ops/shape/strided_copy.h"
@@ -178,13 +179,7 @@ class ScatterAddRowsOp : public ScatterOp {
 
   void run_cpu(const CpuCall& call) const override {
     copy_base(call);
-    const HostView& y = call.outputs[0];
-    if (is_float(y.type.plain()) && y.type.plain() != DType::f64)
-      add<float>(call, DType::f32);
-    else if (y.type.plain() == DType::f64)
-      add<double>(call, DType::f64);
-    else
-      add<int64_t>(call, DType::i64);
+    with_sum(call.outputs[0].type.plain(), [&](auto sample) { add<decltype(sample)>(call); });
   }
 
   void launch(DeviceCall& call) const override {
@@ -202,7 +197,8 @@ class ScatterAddRowsOp : public ScatterOp {
   // Threads divide the columns, so no two add to one element. Narrow floats are rounded once, at
   // the end.
   template <class T>
-  static void add(const CpuCall& call, DType wide) {
+  static void add(const CpuCall& call) {
+    constexpr DType wide = dtype_of<T>();
     const HostView &rows = call.inputs[2], &y = call.outputs[0];
     const ops::HostIndices indices("scatter_add_rows", call.inputs[1], y.layout.shape[0]);
     const int64_t columns = row_elements(y.layout.shape);

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "cpu/elementwise.h"
+#include "ops/cpu_types.h"
 #include "ops/index/index_reading.h"
 #include "ops/shape/strided_copy.h"
 #include "prism/error.h"
@@ -177,13 +178,7 @@ class PutAlongOp : public Op {
   }
 
   void run_cpu(const CpuCall& call) const override {
-    const DType type = call.outputs[0].type.plain();
-    if (type == DType::f64)
-      put<double>(call, DType::f64);
-    else if (is_float(type))
-      put<float>(call, DType::f32);
-    else
-      put<int64_t>(call, DType::i64);
+    with_sum(call.outputs[0].type.plain(), [&](auto sample) { put<decltype(sample)>(call); });
   }
 
   void launch(DeviceCall& call) const override {
@@ -205,7 +200,8 @@ class PutAlongOp : public Op {
 
  private:
   template <class T>
-  void put(const CpuCall& call, DType wide) const {
+  void put(const CpuCall& call) const {
+    constexpr DType wide = dtype_of<T>();
     const HostView &x = call.inputs[0], &y = call.outputs[0];
     const Axes axes = axes_of(y.layout.shape, x.layout.shape, axis_);
     const ops::HostIndices indices("put_along", call.inputs[1], axes.length);

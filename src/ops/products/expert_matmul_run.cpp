@@ -6,6 +6,7 @@
 #include "cpu/elementwise.h"
 #include "cpu/products/matmul.h"
 #include "cpu/products/quantised_product.h"
+#include "ops/cpu_types.h"
 #include "ops/index/index_reading.h"
 #include "ops/products/expert_matmul_op.h"
 #include "ops/products/matmul_op.h"
@@ -41,10 +42,7 @@ class PlainExperts {
         lie_(matrix_layout(weights_.layout).value()) {}
 
   void run(int64_t expert, const std::vector<int64_t>& slots) {
-    if (y_type_ == DType::f64)
-      multiply<double>(expert, slots);
-    else
-      multiply<float>(expert, slots);
+    with_float(y_type_, [&](auto sample) { multiply<decltype(sample)>(expert, slots); });
   }
 
  private:
@@ -52,7 +50,7 @@ class PlainExperts {
   void multiply(int64_t expert, const std::vector<int64_t>& slots) {
     const auto rows = static_cast<int64_t>(slots.size());
     const auto bytes = static_cast<int64_t>(x_.type.block_bytes());
-    constexpr DType wide = sizeof(T) == 8 ? DType::f64 : DType::f32;
+    constexpr DType wide = dtype_of<T>();
     // f32 products convert operands as they pack them, f64 ones take f64.
     const bool widen = wide == DType::f64;
     gathered_.resize(size(rows * s_.k) * sizeof(T));

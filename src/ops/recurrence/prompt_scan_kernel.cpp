@@ -301,7 +301,7 @@ ir::Kernel prompt_scan_kernel(const PromptScanKernel& p) {
     });
     async_wait();
     for (uint32_t c = 0; c < p.each; ++c) {
-      const auto& [inside, place] = columns[c];
+      const Value inside = columns[c].inside, place = columns[c].place;
       if_(count > 0u && inside, [&] {
         for (uint32_t i = 0; i < own_keys; ++i)
           o.state[(state_at + key_at(i)) * values + place] = own.load(c * own_keys + i);

@@ -112,10 +112,7 @@ class NormOp : public RowOp, public MakesPrepared, public ScalesRows, public Che
     if (kind_.rounds())
       throw Error(ErrorCode::kNotSupported,
                   fmt::format("{}: rounded for a device with kernels only", name()));
-    if (source_.type() == DType::f64)
-      run<double>(call);
-    else
-      run<float>(call);
+    with_float(source_.type(), [&](auto sample) { run<decltype(sample)>(call); });
   }
 
  protected:

@@ -67,7 +67,7 @@ void RowOp::for_rows(const CpuCall& call, const Function& f) const {
   const Rows& rows = source_.rows();
   const HostView& output = call.outputs[0];
   if (output.layout.shape.elements() == 0) return;
-  constexpr DType wide = sizeof(T) == 8 ? DType::f64 : DType::f32;
+  constexpr DType wide = dtype_of<T>();
   const int64_t n = rows.length;
   const auto bytes = static_cast<int64_t>(output.type.block_bytes());
   std::byte* const to = output.data + output.layout.offset * bytes;

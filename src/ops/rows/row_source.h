@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "ops/cpu_types.h"
 #include "prism/kernel.h"
 #include "tensor/chain/chain.h"
 #include "tensor/chain/chain_pieces.h"
@@ -130,21 +131,6 @@ class RowReader {
   std::optional<ChainPieces> pieces_;
   std::vector<ChainPieces::Input> operands_;
 };
-
-// Calls f with a value of the C++ type of a register: f32, f64, i32, i64.
-template <class Function>
-void with_register(DType type, Function&& f) {
-  switch (type) {
-    case DType::f64:
-      return f(double{});
-    case DType::i32:
-      return f(int32_t{});
-    case DType::i64:
-      return f(int64_t{});
-    default:
-      return f(float{});
-  }
-}
 
 // Rows per work item of a thread: about 16,000 elements.
 uint64_t rows_a_chunk(int64_t length);

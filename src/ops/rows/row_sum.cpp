@@ -48,10 +48,7 @@ class RowSumOp : public RowOp {
     return {row_sum(call.output_gradients[0])};
   }
   void run_cpu(const CpuCall& call) const override {
-    if (source_.type() == DType::f64)
-      run<double>(call);
-    else
-      run<float>(call);
+    with_float(source_.type(), [&](auto sample) { run<decltype(sample)>(call); });
   }
 
  protected:

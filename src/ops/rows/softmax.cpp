@@ -137,10 +137,7 @@ class SoftmaxOp : public RowOp {
   }
 
   void run_cpu(const CpuCall& call) const override {
-    if (source_.type() == DType::f64)
-      run<double>(call);
-    else
-      run<float>(call);
+    with_float(source_.type(), [&](auto sample) { run<decltype(sample)>(call); });
   }
 
  protected:

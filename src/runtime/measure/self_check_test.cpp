@@ -50,7 +50,7 @@ bool uses_subgroups(const ir::Kernel& kernel) {
 
 struct SelfCheckTest : ::testing::Test {
   std::shared_ptr<FakeDevice> driver = std::make_shared<FakeDevice>("fake:0", 1ull << 30);
-  SelfCheckOptions few{true, 1, {"vector_add_f32", "row_sum", "fill"}, {}};
+  SelfCheckOptions few{true, 1, {"vector_add_f32", "sum_rows", "fill"}, {}};
   void SetUp() override {
     driver->edit().capabilities.dialect = "opencl";  // "interpreter" would not lower the kernels
     driver->edit().capabilities.subgroup_size = 32;

@@ -2,6 +2,7 @@
 // API's own format.
 #pragma once
 
+#include <ctime>
 #include <functional>
 #include <memory>
 #include <string>
@@ -19,6 +20,8 @@ class ModelList {
  public:
   void add(std::shared_ptr<ServedModel> model) { models_.push_back(std::move(model)); }
   const std::vector<std::shared_ptr<ServedModel>>& all() const { return models_; }
+  // The model of the path /models/NAME. Throws ApiError 404 for any other name.
+  const ServedModel& of_path(const std::string& path) const;
   // An empty name means the first model. If there is only one model, every name means it, because
   // clients often send the name of another service's model. Throws ApiError 404 otherwise.
   std::shared_ptr<ServedModel> find(const std::string& name) const;
@@ -58,6 +61,7 @@ using ApiHandler = void (*)(const ApiCall& call);
 void page_file(const ApiCall& call);  // the chat page and its files
 
 void send_json(const HttpResponse& response, const Json& json, int status = 200);
+std::string time_text(std::time_t seconds);  // since 1970: "2026-01-31T12:00:00Z"
 
 // --- OpenAI
 HttpReply openai_error(const ApiError& error);
@@ -73,6 +77,8 @@ void openai_responses_tokens(const ApiCall& call);
 
 // --- Anthropic
 HttpReply anthropic_error(const ApiError& error);
+void anthropic_models(const ApiCall& call);
+void anthropic_model(const ApiCall& call);  // /models/NAME
 void anthropic_messages(const ApiCall& call);
 void anthropic_count_tokens(const ApiCall& call);
 

@@ -19,8 +19,8 @@ struct EmbedRequest {
   int64_t dimensions = 0;  // shorten vectors to this length and normalise them again; 0: do not
 };
 
-// Embeds texts between two steps of the engine. `done` gets the vectors and the number of tokens on
-// the engine's thread; what it throws is sent as an error.
+// Embeds texts between two steps of the engine. `done` gets the vectors and the number of tokens
+// that were computed, on the engine's thread; what it throws is sent as an error.
 void embed_texts(const ApiCall& call, std::shared_ptr<ServedModel> model, EmbedRequest request,
                  ErrorWriter write_error,
                  std::function<void(std::vector<std::vector<float>>, int64_t tokens)> done);

@@ -74,7 +74,7 @@ class OllamaFormat : public AnswerFormat {
   Json line(const Answer& answer, const std::string& text, const std::string& thinking,
             Json calls) const {
     Json json = {{"model", answer.request().model->name()},
-                 {"created_at", ollama_time(std::time(nullptr))}};
+                 {"created_at", time_text(std::time(nullptr))}};
     if (is_chat_) {
       Json message = {{"role", "assistant"}, {"content", text}};
       if (!thinking.empty()) message["thinking"] = thinking;
@@ -151,7 +151,7 @@ void start(const ApiCall& call, AnswerRequest request, bool is_chat) {
 // A request without a prompt only loads the model, or unloads it with "keep_alive": 0.
 void load(const ApiCall& call, std::shared_ptr<ServedModel> model, bool is_chat) {
   const KeepAlive keep(call);
-  Json json = {{"model", model->name()}, {"created_at", ollama_time(std::time(nullptr))}};
+  Json json = {{"model", model->name()}, {"created_at", time_text(std::time(nullptr))}};
   if (is_chat)
     json["message"] = {{"role", "assistant"}, {"content", ""}};
   else

@@ -1,7 +1,6 @@
 // What the endpoints of Ollama's API have in common.
 #pragma once
 
-#include <ctime>
 #include <memory>
 #include <optional>
 #include <string>
@@ -9,8 +8,6 @@
 #include "server/api/api.h"
 
 namespace prism::server {
-
-std::string ollama_time(std::time_t seconds);  // since 1970: "2026-01-31T12:00:00Z"
 
 // The model that a request names. Ollama adds a tag to names; "latest" is the usual one.
 std::shared_ptr<ServedModel> ollama_model(const ApiCall& call, bool for_embeddings = false);

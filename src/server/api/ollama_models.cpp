@@ -43,8 +43,8 @@ std::string main_type(const llm::GgufFile& file) {
 std::string modified(const ServedModel& model) {
   std::error_code failed;
   const auto time = std::filesystem::last_write_time(model.path(), failed);
-  if (failed) return ollama_time(0);
-  return ollama_time(std::chrono::system_clock::to_time_t(std::chrono::file_clock::to_sys(time)));
+  if (failed) return time_text(0);
+  return time_text(std::chrono::system_clock::to_time_t(std::chrono::file_clock::to_sys(time)));
 }
 
 Json details_json(const llm::GgufFile& file) {
@@ -124,14 +124,6 @@ double read_duration(const JsonView& field) {
 
 }  // namespace
 
-std::string ollama_time(std::time_t seconds) {
-  std::tm utc{};
-  gmtime_r(&seconds, &utc);
-  char text[32];
-  std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &utc);
-  return text;
-}
-
 std::shared_ptr<ServedModel> ollama_model(const ApiCall& call, bool for_embeddings) {
   std::string name = call.body[call.body["model"] ? "model" : "name"].string_or("");
   if (name.ends_with(":latest")) name.resize(name.size() - 7);
@@ -166,7 +158,7 @@ void ollama_ps(const ApiCall& call) {
     json["context_length"] = each.facts.context;
     const std::time_t left =
         each.expires_seconds < 0 ? kForEver : static_cast<std::time_t>(each.expires_seconds);
-    json["expires_at"] = ollama_time(std::time(nullptr) + left);
+    json["expires_at"] = time_text(std::time(nullptr) + left);
     list.push_back(std::move(json));
   }
   Json json = Json::object();

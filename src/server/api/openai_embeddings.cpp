@@ -1,4 +1,5 @@
 // /v1/embeddings.
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 
@@ -77,13 +78,13 @@ std::vector<std::string> read_inputs(const JsonView& input, const ServedModel& m
 void embed_texts(const ApiCall& call, std::shared_ptr<ServedModel> model, EmbedRequest request,
                  ErrorWriter write_error,
                  std::function<void(std::vector<std::vector<float>>, int64_t tokens)> done) {
-  int64_t tokens = 0;
+  std::vector<int64_t> tokens;  // of each text
   for (const std::string& each : request.texts)
-    tokens += static_cast<int64_t>(model->tokenizer().encode(each).size());
+    tokens.push_back(static_cast<int64_t>(model->tokenizer().encode(each).size()));
   const HttpResponse response = call.response;
   call.context.engine.run_with(
       std::move(model),
-      [request = std::move(request), tokens, done = std::move(done),
+      [request = std::move(request), tokens = std::move(tokens), done = std::move(done),
        vectors = std::vector<std::vector<float>>()](EngineModel& on) mutable {
         const auto left = std::span(request.texts).subspan(vectors.size());
         std::vector<std::vector<float>> some = on.embed(left);
@@ -98,7 +99,11 @@ void embed_texts(const ApiCall& call, std::shared_ptr<ServedModel> model, EmbedR
           vectors.push_back(std::move(each));
         }
         if (some.size() < left.size()) return false;
-        done(std::move(vectors), tokens);
+        // Longer texts were cut.
+        const int64_t most = on.facts().context;
+        int64_t used = 0;
+        for (const int64_t each : tokens) used += std::min(each, most);
+        done(std::move(vectors), used);
         return true;
       },
       [response, write_error](std::exception_ptr failure) {

@@ -28,6 +28,14 @@ std::shared_ptr<ServedModel> ModelList::find(const std::string& name) const {
                  "model", "model_not_found");
 }
 
+const ServedModel& ModelList::of_path(const std::string& path) const {
+  const std::string name = path.substr(path.find("/models/") + 8);
+  for (const auto& each : models_)
+    if (each->name() == name) return *each;
+  throw ApiError(404, fmt::format("the model \"{}\" is not served here", name), "model",
+                 "model_not_found");
+}
+
 std::shared_ptr<ServedModel> ModelList::find_or_embedder(const std::string& name) const {
   return embedder_ && embedder_->name() == name ? embedder_ : find(name);
 }
@@ -62,11 +70,8 @@ void openai_models(const ApiCall& call) {
 }
 
 void openai_model(const ApiCall& call) {
-  const std::string name = call.request.path.substr(call.request.path.find("/models/") + 8);
-  for (const auto& each : call.context.models.all())
-    if (each->name() == name) return send_json(call.response, model_json(call.context, *each));
-  throw ApiError(404, fmt::format("the model \"{}\" is not served here", name), "model",
-                 "model_not_found");
+  const ServedModel& model = call.context.models.of_path(call.request.path);
+  send_json(call.response, model_json(call.context, model));
 }
 
 }  // namespace prism::server

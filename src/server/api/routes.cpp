@@ -4,12 +4,20 @@
 namespace prism::server {
 namespace {
 
+// Two APIs have these paths.
+void list_models(const ApiCall& call) {
+  return is_anthropic(call.request) ? anthropic_models(call) : openai_models(call);
+}
+void show_model(const ApiCall& call) {
+  return is_anthropic(call.request) ? anthropic_model(call) : openai_model(call);
+}
+
 constexpr Route kRoutes[] = {
     {"GET", "/", page_file, Route::open | Route::quick | Route::page},
     {"GET", "/page/*", page_file, Route::open | Route::quick | Route::page},
     {"GET", "/health", native_health, Route::open | Route::quick},
-    {"GET", "/models", openai_models, Route::quick},
-    {"GET", "/models/*", openai_model, Route::quick},
+    {"GET", "/models", list_models, Route::quick},
+    {"GET", "/models/*", show_model, Route::quick},
     {"POST", "/chat/completions", openai_chat_completions},
     {"POST", "/chat/completions/input_tokens", openai_chat_tokens},
     {"POST", "/completions", openai_completions},
@@ -78,18 +86,31 @@ void answer(const Route& route, ApiContext& context, const HttpRequest& request,
     }
     route.handler({context, request, JsonView(body), response});
   } catch (...) {
-    response.send(error_reply(request.path, ApiError::from(std::current_exception())));
+    response.send(error_reply(request, ApiError::from(std::current_exception())));
   }
 }
 
-HttpReply error_reply(const std::string& path, const ApiError& error) {
-  if (without_version(path).starts_with("/messages")) return anthropic_error(error);
-  if (path.starts_with("/api/")) return ollama_error(error);
+bool is_anthropic(const HttpRequest& request) {
+  return without_version(request.path).starts_with("/messages") ||
+         !request.header("anthropic-version").empty();
+}
+
+HttpReply error_reply(const HttpRequest& request, const ApiError& error) {
+  if (request.path.starts_with("/api/")) return ollama_error(error);
+  if (is_anthropic(request)) return anthropic_error(error);
   return openai_error(error);
 }
 
 void send_json(const HttpResponse& response, const Json& json, int status) {
   response.send({status, {{"content-type", "application/json"}}, json.dump() + "\n"});
+}
+
+std::string time_text(std::time_t seconds) {
+  std::tm utc{};
+  gmtime_r(&seconds, &utc);
+  char text[32];
+  std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &utc);
+  return text;
 }
 
 }  // namespace prism::server

@@ -31,7 +31,10 @@ const Route* find_route(const HttpRequest& request, int& status);
 void answer(const Route& route, ApiContext& context, const HttpRequest& request,
             const HttpResponse& response);
 
-// Writes an error in the format of the API that the path belongs to.
-HttpReply error_reply(const std::string& path, const ApiError& error);
+// Whether a client of Anthropic's API sent the request: it says so by a header.
+bool is_anthropic(const HttpRequest& request);
+// Writes an error in the format of the API that the path or the client belongs to; OpenAI's if that
+// is not known.
+HttpReply error_reply(const HttpRequest& request, const ApiError& error);
 
 }  // namespace prism::server

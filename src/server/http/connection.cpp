@@ -36,10 +36,6 @@ std::string lower(std::string_view text) {
   return result;
 }
 
-HttpReply plain_reply(int status, const std::string& text) {
-  return {status, {{"content-type", "text/plain; charset=utf-8"}}, text + "\n"};
-}
-
 }  // namespace
 
 struct Connection::Parsing {
@@ -70,7 +66,11 @@ void Connection::start() {
 
 void Connection::tick(Clock::time_point now) {
   if (state_ == State::closed) return;
-  if (now > deadline_ || now > write_deadline_) return close();
+  if (now > write_deadline_) return close();
+  if (now > deadline_) {
+    if (state_ != State::reading || !has_begun_) return close();
+    return refuse(error(408, "the request did not arrive in time"));
+  }
   if (state_ == State::answering && has_started_ && !keep_alive_piece_.empty() && !is_writing_ &&
       now - last_activity_ > seconds(owner_->options.quiet_seconds))
     write(exchange_, keep_alive_piece_);
@@ -120,6 +120,7 @@ void Connection::next_request() {
   header_bytes_ = 0;
   added_headers_.clear();
   keep_alive_piece_.clear();
+  request_ = {};
   parsing_ = std::make_unique<Parsing>();
   parsing_->parser.header_limit(static_cast<uint32_t>(owner_->options.max_header_bytes));
   parsing_->parser.body_limit(owner_->options.max_body_bytes);
@@ -155,22 +156,23 @@ void Connection::parse() {
     used += bytes;
     if (!has_header_) header_bytes_ += bytes;
     if (failed == http::error::need_more) break;
-    if (failed == http::error::header_limit) return refuse(plain_reply(431, kTooLarge));
+    if (failed == http::error::header_limit) return refuse(error(431, kTooLarge));
     if (failed == http::error::body_limit)
-      return refuse(plain_reply(413, fmt::format("the body of the request is too large; at most {} "
-                                                 "bytes are read (--max-body)",
-                                                 owner_->options.max_body_bytes)));
-    if (failed)
-      return refuse(plain_reply(400, "the request is not valid HTTP: " + failed.message()));
+      return refuse(error(413, fmt::format("the body of the request is too large; at most {} bytes "
+                                           "are read (--max-body)",
+                                           owner_->options.max_body_bytes)));
+    if (failed) return refuse(error(400, "the request is not valid HTTP: " + failed.message()));
     if (parsing_->parser.is_header_done() && !has_header_) {
       has_header_ = true;
       header_bytes_ = 0;
       if (!take_header()) return;
     }
-    if (!hold_body())
-      return refuse({503,
-                     {{"content-type", "text/plain; charset=utf-8"}, {"retry-after", "1"}},
-                     "the server holds too many bytes of other requests; try again later\n"});
+    if (!hold_body()) {
+      HttpReply reply =
+          error(503, "the server holds too many bytes of other requests; try again later");
+      reply.headers.emplace_back("retry-after", "1");
+      return refuse(std::move(reply));
+    }
     if (parsing_->parser.is_done()) {
       forget_used();
       return handle();
@@ -178,30 +180,34 @@ void Connection::parse() {
     if (bytes == 0) break;
   }
   forget_used();
-  if (is_header_too_large()) refuse(plain_reply(431, kTooLarge));
+  if (is_header_too_large()) refuse(error(431, kTooLarge));
 }
 
-bool Connection::take_header() {
+bool Connection::copy_header() {
   const auto& message = parsing_->parser.get();
-  ++exchange_;
   request_ = {};
   request_.peer = peer_;
   request_.method = std::string(message.method_string());
   for (const auto& field : message)
     request_.headers.emplace_back(lower(field.name_string()), std::string(field.value()));
   is_head_ = request_.method == "HEAD";
-  has_chunks_ = message.version() >= 11;
-  keeps_alive_ = message.keep_alive();
-
   const std::string_view target = message.target();
   const size_t question = target.find('?');
-  if (!target.starts_with('/') || !decode_path(target.substr(0, question), request_.path)) {
-    refuse(plain_reply(400, "the target of the request must be a path"));
+  if (question != target.npos) request_.query = std::string(target.substr(question + 1));
+  return target.starts_with('/') && decode_path(target.substr(0, question), request_.path);
+}
+
+bool Connection::take_header() {
+  const auto& message = parsing_->parser.get();
+  ++exchange_;
+  has_chunks_ = message.version() >= 11;
+  keeps_alive_ = message.keep_alive();
+  if (!copy_header()) {
+    refuse(error(400, "the target of the request must be a path"));
     return false;
   }
-  if (question != target.npos) request_.query = std::string(target.substr(question + 1));
   if (message.version() >= 11 && message.count(http::field::host) != 1) {
-    refuse(plain_reply(400, "the request must have one Host header"));
+    refuse(error(400, "the request must have one Host header"));
     return false;
   }
   // Another coding, or several, would leave it open where the body ends.
@@ -209,7 +215,7 @@ bool Connection::take_header() {
       codings > 1 ||
       (codings == 1 &&
        (lower(message[http::field::transfer_encoding]) != "chunked" || message.version() < 11))) {
-    refuse(plain_reply(501, "the only transfer coding that is read is chunked"));
+    refuse(error(501, "the only transfer coding that is read is chunked"));
     return false;
   }
   if (owner_->options.check) {
@@ -222,7 +228,7 @@ bool Connection::take_header() {
   }
   if (const std::string_view expects = request_.header("expect"); !expects.empty()) {
     if (lower(expects) != "100-continue") {
-      refuse(plain_reply(417, "only 100-continue can be expected"));
+      refuse(error(417, "only 100-continue can be expected"));
       return false;
     }
     if (has_chunks_ && !parsing_->parser.is_done()) {
@@ -239,8 +245,10 @@ void Connection::handle() {
   state_ = State::answering;
   deadline_ = Clock::time_point::max();
   last_activity_ = Clock::now();
+  HttpRequest request = std::move(request_);
+  request_ = {.method = {}, .path = request.path};  // for error()
   try {
-    owner_->handler(std::move(request_),
+    owner_->handler(std::move(request),
                     HttpResponse(std::make_shared<HttpResponse::State>(
                         shared_from_this(), exchange_, std::exchange(held_bytes_, 0))));
   } catch (const std::exception&) {
@@ -249,6 +257,12 @@ void Connection::handle() {
 }
 
 // --- answering
+
+HttpReply Connection::error(int status, const std::string& message) {
+  if (parsing_ && !has_header_) copy_header();  // as far as it is known
+  if (owner_->options.error) return owner_->options.error(request_, status, message);
+  return {status, {{"content-type", "text/plain; charset=utf-8"}}, message + "\n"};
+}
 
 void Connection::refuse(HttpReply reply) {
   // The rest of the request is unread, so nothing after it can be understood.
@@ -327,7 +341,7 @@ void Connection::finish(uint64_t id) {
 void Connection::abandon(uint64_t id) {
   if (!is_answering(id) || is_complete_) return;
   if (has_started_) return close();
-  send(id, plain_reply(500, "the server gave no answer"));
+  send(id, error(500, "the server gave no answer"));
 }
 
 void Connection::on_disconnect(uint64_t id, std::function<void()> callback) {

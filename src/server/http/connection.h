@@ -74,10 +74,12 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void read();
   void on_read(boost::system::error_code failed, size_t bytes);
   void parse();
+  bool copy_header();  // to request_; false: the target is no path
   bool take_header();  // false: the request was refused
   bool is_header_too_large() const;
   bool hold_body();  // false: all bodies together are too large
   void handle();
+  HttpReply error(int status, const std::string& message);
   void refuse(HttpReply reply);
   void put_head(int status, const HttpHeaders& headers);
   void put_reply(const HttpReply& reply);

@@ -52,6 +52,9 @@ struct HttpOptions {
   uint16_t port = 8080;                            // 0: a free one
   std::string tls_certificate = {}, tls_key = {};  // files in PEM format; empty: no TLS
   std::function<HttpCheck(const HttpRequest&)> check = {};
+  // Writes the errors that the server itself finds, such as a body that is too large. The request
+  // has what was read of it so far, maybe nothing. Empty: errors are plain text.
+  std::function<HttpReply(const HttpRequest&, int status, const std::string& message)> error = {};
 
   size_t max_header_bytes = size_t{32} << 10;
   size_t max_body_bytes = size_t{32} << 20;

@@ -75,6 +75,16 @@ class Messages(Clients):
                                                "messages": self.request["messages"] + answer})
         self.assertEqual(reply.content[0].type, "text")
 
+    def test_models(self):
+        listed = list(self.client.models.list(limit=1))  # follows pages
+        self.assertEqual([each.id for each in listed], [self.model])
+        self.assertEqual((listed[0].type, listed[0].display_name), ("model", self.model))
+        self.assertGreater(listed[0].created_at.year, 2025)
+        self.assertEqual(self.client.models.retrieve(self.model), listed[0])
+        with self.assertRaises(anthropic.NotFoundError) as caught:
+            self.client.models.retrieve("none")
+        self.assertEqual(caught.exception.body["error"]["type"], "not_found_error")
+
     def test_unknown_fields(self):
         self.client.messages.create(**self.request, metadata={"user_id": "someone"}, service_tier="auto",
                                     thinking={"type": "disabled"})

@@ -37,6 +37,12 @@ void TinyModel::use_frequencies(double base) {
     reference.frequencies.push_back(std::pow(base, -2.0 * i / reference.rope_dims));
 }
 
+void TinyModel::use_experts(int experts, int used) {
+  reference.experts = experts, reference.used = used;
+  set("expert_count", experts);
+  set("expert_used_count", used);
+}
+
 void TinyModel::use_letters() { reference.vocabulary = set_letters(file); }
 
 std::span<float> TinyModel::values(const std::string& name) {

@@ -34,7 +34,8 @@ class TinyModel {
     file.set(architecture_ + "." + key, value);
   }
   void use_frequencies(double base);
-  void use_letters();  // adds a tokenizer: letters, digits and a space
+  void use_experts(int experts, int used);  // in place of the feed-forward layers
+  void use_letters();                       // adds a tokenizer: letters, digits and a space
 
   struct Features {
     bool bias = false, head_norms = false, joined = false, output = true, sinks = false;

@@ -8,9 +8,7 @@ namespace {
 using Style = ReferenceModel::Style;
 
 void use_experts(TinyModel& tiny) {
-  tiny.reference.experts = 4, tiny.reference.used = 2;
-  tiny.set("expert_count", 4);
-  tiny.set("expert_used_count", 2);
+  tiny.use_experts(4, 2);
   tiny.set("expert_feed_forward_length", tiny.reference.wide);
 }
 
