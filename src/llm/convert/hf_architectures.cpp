@@ -245,7 +245,8 @@ int64_t skipped_positions(const HfArchitecture& architecture, const JsonView& co
 
 int64_t context_length(const HfArchitecture& architecture, const JsonView& config) {
   const int64_t skipped = skipped_positions(architecture, config);
-  const JsonView positions = config["max_position_embeddings"];
+  const bool is_kimi = !config["max_position_embeddings"] && config["model_max_length"];
+  const JsonView positions = config[is_kimi ? "model_max_length" : "max_position_embeddings"];
   if (!positions && architecture.default_context > 0) return architecture.default_context;
   return positions.integer(skipped + 1, 1 << 30) - skipped;
 }

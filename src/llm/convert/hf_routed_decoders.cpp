@@ -1,5 +1,7 @@
 // The Hugging Face decoders with experts whose routers or layers differ from the usual ones: Llama
-// 4, Phi-3.5-MoE, Ling.
+// 4, Phi-3.5-MoE, Ling, MiMo, MiniMax-M3.
+#include <algorithm>
+
 #include "llm/convert/hf_rules.h"
 
 namespace prism::llm {
@@ -74,8 +76,62 @@ constexpr TensorRule kAfmoeNorms[] = {
     {"model.layers.{}.self_attn.q_norm.weight", "blk.{}.attn_q_norm.weight"},
     {"model.layers.{}.self_attn.k_norm.weight", "blk.{}.attn_k_norm.weight"},
 };
+constexpr TensorRule kMimo[] = {
+    {"model.layers.{}.self_attn.attention_sink_bias", "blk.{}.attn_sinks.weight"},
+    {"model.layers.{}.mlp.gate.e_score_correction_bias", "blk.{}.exp_probs_b.bias"},
+};
+constexpr TensorRule kMiniMax3[] = {
+    {"model.norm.weight", "output_norm.weight", add_one},
+    {"model.layers.{}.input_layernorm.weight", "blk.{}.attn_norm.weight", add_one},
+    {"model.layers.{}.post_attention_layernorm.weight", "blk.{}.ffn_norm.weight", add_one},
+    {"model.layers.{}.self_attn.q_norm.weight", "blk.{}.attn_q_norm.weight", add_one},
+    {"model.layers.{}.self_attn.k_norm.weight", "blk.{}.attn_k_norm.weight", add_one},
+    {"model.layers.{}.self_attn.index_q_norm.weight", "blk.{}.indexer.q_norm.weight", add_one},
+    {"model.layers.{}.self_attn.index_k_norm.weight", "blk.{}.indexer.k_norm.weight", add_one},
+    {"model.layers.{}.self_attn.index_q_proj.weight", "blk.{}.indexer.q_proj.weight"},
+    {"model.layers.{}.self_attn.index_k_proj.weight", "blk.{}.indexer.k_proj.weight"},
+    {"model.layers.{}.block_sparse_moe.e_score_correction_bias", "blk.{}.exp_probs_b.bias"},
+    {"model.layers.{}.block_sparse_moe.shared_experts.gate_proj.weight",
+     "blk.{}.ffn_gate_shexp.weight"},
+    {"model.layers.{}.block_sparse_moe.shared_experts.up_proj.weight",
+     "blk.{}.ffn_up_shexp.weight"},
+    {"model.layers.{}.block_sparse_moe.shared_experts.down_proj.weight",
+     "blk.{}.ffn_down_shexp.weight"},
+};
 
 // --- hyperparameters
+constexpr ConfigRule kMimoSizes[] = {
+    {"rms_norm_eps", "attention.layer_norm_rms_epsilon", number, false},
+    {"layernorm_epsilon", "attention.layer_norm_rms_epsilon", number, false},  // MiMo's own name
+    {"n_routed_experts", "expert_count"},
+    {"num_experts_per_tok", "expert_used_count"},
+    {"moe_intermediate_size", "expert_feed_forward_length"},
+    {"attention_value_scale", "attention.value_scale", number, false},
+};
+constexpr ConfigRule kCohereMoe[] = {
+    {"num_hidden_layers", "block_count"},
+    {"hidden_size", "embedding_length"},
+    {"num_attention_heads", "attention.head_count"},
+    {"num_key_value_heads", "attention.head_count_kv", integer, false},
+    {"intermediate_size", "feed_forward_length"},
+    {"prefix_dense_intermediate_size", "feed_forward_length", integer, false},  // if it is another
+    {"intermediate_size", "expert_feed_forward_length"},
+    {"num_experts", "expert_count"},
+    {"num_experts_per_tok", "expert_used_count"},
+    {"num_shared_experts", "expert_shared_count", integer, false},
+    {"first_k_dense_replace", "leading_dense_block_count", integer, false},
+    {"logit_scale", "logit_scale", number, false},
+    {"rms_norm_eps", "attention.layer_norm_rms_epsilon", number, false},
+    {"layer_norm_eps", "attention.layer_norm_epsilon", number, false},
+};
+constexpr ConfigRule kMiniMax3Sizes[] = {
+    {"num_hidden_layers", "block_count"},
+    {"hidden_size", "embedding_length"},
+    {"num_attention_heads", "attention.head_count"},
+    {"dense_intermediate_size", "feed_forward_length"},
+    {"intermediate_size", "expert_feed_forward_length"},
+    {"routed_scaling_factor", "expert_weights_scale", number, false},
+};
 constexpr ConfigRule kNumberedExperts[] = {
     {"num_experts", "expert_count", integer, false},
     {"num_local_experts", "expert_count", integer, false},
@@ -215,6 +271,97 @@ void more_laguna(const JsonView& config, std::string_view prefix, GgufWriter& to
   if (!heads.empty()) to.set(fmt::format("{}attention.head_count", prefix), heads);
 }
 
+// Layers with windows have more heads of keys and a rotation of their own. MiMo's own files number
+// the kinds of layers, and count the positions before a token in the window.
+void more_mimo2(const JsonView& config, std::string_view prefix, GgufWriter& to) {
+  const int64_t heads = config["num_key_value_heads"].integer(1, 1 << 16),
+                windowed_heads =
+                    config["swa_num_key_value_heads"].integer_or(2 * heads, 1, 1 << 16);
+  const bool is_numbered = static_cast<bool>(config["hybrid_layer_pattern"]);
+  std::vector<bool> windowed;
+  std::vector<int32_t> key_heads;
+  for (const JsonView& each :
+       config[is_numbered ? "hybrid_layer_pattern" : "layer_types"].items()) {
+    windowed.push_back(is_numbered ? each.integer(0, 1) == 1
+                                   : each.string() == "sliding_attention");
+    key_heads.push_back(static_cast<int32_t>(windowed.back() ? windowed_heads : heads));
+  }
+  const int64_t layers = config["num_hidden_layers"].integer(1, 4096);
+  if (windowed.size() != static_cast<size_t>(layers))
+    refuse(fmt::format("kinds of {} layers are given, there are {}", windowed.size(), layers));
+  to.set(fmt::format("{}attention.sliding_window_pattern", prefix), windowed);
+  to.set(fmt::format("{}attention.head_count_kv", prefix), key_heads);
+  const JsonView before = config["sliding_window_size"];
+  set_size(prefix, "attention.sliding_window",
+           before ? before.integer(1, 1 << 29) + 1 : config["sliding_window"].integer(1, 1 << 30),
+           to);
+  const JsonView local = config["rope_parameters"]["sliding_attention"];
+  const double base =
+      local ? local["rope_theta"].number_or(1e4) : config["swa_rope_theta"].number_or(1e4);
+  to.set(fmt::format("{}rope.freq_base_swa", prefix), static_cast<float>(base));
+  const int64_t keys = head_length(config),
+                values = config["v_head_dim"].integer_or(keys, 1, 1 << 14);
+  set_size(prefix, "attention.value_length", values, to);
+  if (config["swa_head_dim"].integer_or(keys, 1, 1 << 14) != keys ||
+      config["swa_v_head_dim"].integer_or(values, 1, 1 << 14) != values)
+    refuse("swa_head_dim or swa_v_head_dim differs; Prism's mimo2 has heads of one length");
+}
+
+void more_cohere2moe(const JsonView& config, std::string_view prefix, GgufWriter& to) {
+  set_sigmoid(config, prefix, "norm_topk_prob", to);
+  const int64_t layers = config["num_hidden_layers"].integer(1, 4096),
+                dense = config["first_k_dense_replace"].integer_or(0, 0, layers),
+                period = config["sliding_window_pattern"].integer_or(4, 1, 4096);
+  std::vector<bool> windowed;
+  for (const JsonView& each : config["layer_types"].items())
+    windowed.push_back(each.string() == "sliding_attention");
+  if (windowed.empty())
+    for (int64_t i = 0; i < layers; ++i)
+      windowed.push_back(i >= dense && (i - dense + 1) % period != 0);
+  if (windowed.size() != static_cast<size_t>(layers))
+    refuse(fmt::format("layer_types has {} of {} layers", windowed.size(), layers));
+  to.set(fmt::format("{}attention.sliding_window_pattern", prefix), windowed);
+}
+
+void more_minimax_m3(const JsonView& config, std::string_view prefix, GgufWriter& to) {
+  set_sigmoid(config, prefix, "norm_topk_prob", to);
+  const int64_t wide = size_of(config, "intermediate_size"),
+                shared = config["shared_intermediate_size"].integer_or(0, 0, 1 << 20);
+  if (shared % wide != 0)
+    refuse(fmt::format("shared_intermediate_size is {}, not a multiple of intermediate_size {}",
+                       shared, wide));
+  set_size(prefix, "expert_shared_count", shared / wide, to);
+  // MiniMax's own files have the settings of the indexer in a part of their own.
+  const JsonView own = config["sparse_attention_config"];
+  constexpr struct {
+    const char *here, *in_own, *gguf;
+  } kIndexer[] = {{"index_n_heads", "sparse_num_index_heads", "attention.indexer.head_count"},
+                  {"index_head_dim", "sparse_index_dim", "attention.indexer.key_length"},
+                  {"index_topk_blocks", "sparse_topk_blocks", "attention.indexer.top_k"},
+                  {"index_block_size", "sparse_block_size", "attention.indexer.block_size"},
+                  {"index_local_blocks", "sparse_local_block", "attention.indexer.local_blocks"}};
+  for (const auto& each : kIndexer)
+    set_size(prefix, each.gguf, (own ? own[each.in_own] : config[each.here]).integer(0, 1 << 20),
+             to);
+  // Layers with experts are those that choose blocks of keys; they follow the dense ones.
+  const auto kinds = [&](const JsonView& numbers, const char* names, std::string_view sparse) {
+    std::vector<bool> found;
+    for (const JsonView& each : numbers.items()) found.push_back(each.integer(0, 1) == 1);
+    if (found.empty())
+      for (const JsonView& each : config[names].items()) found.push_back(each.string() == sparse);
+    return found;
+  };
+  const std::vector<bool> routed = kinds(config["moe_layer_freq"], "mlp_layer_types", "sparse"),
+                          chosen = kinds(own["sparse_attention_freq"], "layer_types",
+                                         "minimax_m3_sparse");
+  const auto layers = static_cast<size_t>(config["num_hidden_layers"].integer(1, 4096));
+  const auto first = std::ranges::find(routed, true);
+  if (routed.size() != layers || routed != chosen ||
+      std::find(first, routed.end(), false) != routed.end())
+    refuse("layers with experts are not those that choose blocks of keys, after dense ones");
+  set_size(prefix, "leading_dense_block_count", first - routed.begin(), to);
+}
+
 }  // namespace
 
 std::vector<HfArchitecture> hf_routed_decoders() {
@@ -260,6 +407,38 @@ std::vector<HfArchitecture> hf_routed_decoders() {
                     {"moe_router_logit_softcapping", {"0", "0.0"}}},
        .has_windows = true,
        .more = more_laguna},
+      {.name = "MiMoV2FlashForCausalLM",
+       .gguf = "mimo2",
+       .tensors = {kEnds, kNorms, kQueryKey, kValueOutput, kFeedForward, kExperts, kMimo},
+       .config = {kSizes, kMimoSizes},
+       .expected = {kSilu,
+                    {"norm_topk_prob", {"true"}},
+                    {"scoring_func", {R"("sigmoid")"}},
+                    {"routed_scaling_factor", {"1", "1.0"}},
+                    {"n_group", {"1"}},
+                    {"n_shared_experts", {"0"}}},
+       .has_windows = true,
+       .more = more_mimo2},
+      {.name = "Cohere2MoeForCausalLM",
+       .gguf = "cohere2moe",
+       .tensors = {kEnds, kNorms, kQueryKey, kValueOutput, kFeedForward, kExperts, kSharedExperts},
+       .config = {kCohereMoe, kWindow},
+       .expected = {kSilu,
+                    {"expert_selection_fn", {R"("sigmoid")"}},
+                    {"shared_expert_combination_strategy", {R"("average")"}},
+                    {"prefix_dense_sliding_window_pattern", {"1"}},
+                    {"use_qk_norm", {"false"}}},
+       .has_windows = true,
+       .more = more_cohere2moe,
+       .is_tied = true},
+      {.name = "MiniMaxM3SparseForCausalLM",
+       .gguf = "minimax-m3",
+       .tensors = {kEnds, kMiniMax3, kQueryKey, kValueOutput, kFeedForward, kMixtralExperts},
+       .config = {kMiniMax3Sizes, kDecoder, kMixtral},
+       .expected = {{"hidden_act", {R"("silu")", R"("swigluoai")"}},
+                    {"swiglu_limit", {"7", "7.0"}},
+                    {"swiglu_alpha", {"1.702"}}},
+       .more = more_minimax_m3},
       {.name = "Llama4ForCausalLM",
        .gguf = "llama4",
        .tensors = {kEnds, kNorms, kQueryKey, kValueOutput, kLlama4},

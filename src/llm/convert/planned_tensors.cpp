@@ -78,7 +78,7 @@ class Planner {
     const bool is_tied =
         is_scaled && config_["tie_word_embeddings"].boolean_or(architecture_.is_tied);
     for (const auto& [name, entry] : folder_.tensors()) {
-      if (name.starts_with("mtp.")) continue;           // layers for speculation
+      if (name.starts_with("mtp.") || name.starts_with("model.mtp.")) continue;  // for speculation
       if (is_scaled_ && is_scale_name(name)) continue;  // goes with its weight
       std::string own =
           name.starts_with(architecture_.prefix) ? name.substr(architecture_.prefix.size()) : name;
@@ -185,7 +185,9 @@ class Planner {
     switch (tensor.change) {
       case none:
       case add_one:
+        return true;
       case negative_exp:
+        if (rank == 4) tensor.shape = {from.elements()};  // Kimi's, one for each head
         return true;
       case rotary:
         return head_length_ % 2 == 0 && from[0] % head_length_ == 0;

@@ -240,6 +240,21 @@ MODELS = {
     "granite-swa": (t.GraniteSWAForCausalLM, t.GraniteSWAConfig, dict(
         sliding_window=8, embedding_multiplier=3.0, residual_multiplier=0.5, attention_multiplier=0.25,
         logits_scaling=2.0)),
+    "kimi-linear": (t.KimiLinearForCausalLM, t.KimiLinearConfig, dict(
+        DEEPSEEK, num_local_experts=4, linear_head_dim=8, linear_num_heads=4, num_hidden_layers=5,
+        layer_types=["linear_attention", "linear_attention", "full_attention", "linear_attention", "full_attention"])),
+    "mimo2": (t.MiMoV2FlashForCausalLM, t.MiMoV2FlashConfig, dict(
+        num_attention_heads=8, head_dim=12, v_head_dim=8, n_routed_experts=4, num_experts_per_tok=2,
+        moe_intermediate_size=24, sliding_window=8)),
+    "minimax-m3": (t.MiniMaxM3SparseForConditionalGeneration, seeing(t.MiniMaxM3VLConfig, dict(
+        EYES, num_attention_heads=2)), dict(
+        head_dim=16, rotary_dim=8, partial_rotary_factor=0.5, dense_intermediate_size=48, intermediate_size=24, shared_intermediate_size=24,
+        num_local_experts=4, num_experts_per_tok=2, index_n_heads=2, index_head_dim=8, index_block_size=4,
+        index_topk_blocks=2, mlp_layer_types=["dense"] + ["sparse"] * 3,
+        layer_types=["full_attention"] + ["minimax_m3_sparse"] * 3)),
+    "cohere2moe": (t.Cohere2MoeForCausalLM, t.Cohere2MoeConfig, dict(
+        head_dim=8, num_experts=4, num_experts_per_tok=2, num_shared_experts=2, expert_selection_fn="sigmoid",
+        sliding_window=8, prefix_dense_intermediate_size=40, num_hidden_layers=5, mlp_layer_types=["dense"] + ["sparse"] * 4)),
     "eurobert": (t.EuroBertModel, t.EuroBertConfig, dict(head_dim=8)),
     "gemma-embedding": (t.Gemma3TextModel, t.Gemma3TextConfig, dict(
         head_dim=16, query_pre_attn_scalar=16, sliding_window=8, num_hidden_layers=7, use_bidirectional_attention=True)),
