@@ -246,6 +246,16 @@ void more_granite_hybrid(const JsonView& config, std::string_view prefix, GgufWr
     to.set(fmt::format("{}rope.scaling.finetuned", prefix), false);
 }
 
+// Granite 4 without experts has the shared one as its feed-forward layer.
+bool has_no_experts(const JsonView& config) {
+  return config["num_local_experts"].integer_or(0, 0, 1 << 20) == 0;
+}
+
+void more_granite_dense(const JsonView& config, std::string_view prefix, GgufWriter& to) {
+  more_granite_hybrid(config, prefix, to);
+  set_size(prefix, "feed_forward_length", size_of(config, "shared_intermediate_size"), to);
+}
+
 // A block for each layer: Mamba (M), attention (*) or feed-forward (-).
 std::string nemotron_pattern(const JsonView& config) {
   if (const JsonView pattern = config["hybrid_override_pattern"]) return pattern.string();
@@ -428,6 +438,13 @@ std::vector<HfArchitecture> hf_recurrent_decoders() {
        .expected = {kSilu, {"mamba_norm_before_gate", {"false"}}, {"projectors_bias", {"false"}}},
        .more = more_falcon_h1,
        .factors = falcon_h1_factors},
+      {.name = "GraniteMoeHybridForCausalLM",
+       .gguf = "granitehybrid",
+       .tensors = {kEnds, kNorms, kAdjacentQueryKey, kValueOutput, kMambaBeside, kGraniteDense},
+       .config = {kSizes, kDecoder, kGraniteScales, kMambaBesideSizes},
+       .expected = {kSilu, {"mamba_proj_bias", {"false"}}},
+       .more = more_granite_dense,
+       .fits = has_no_experts},
       {.name = "GraniteMoeHybridForCausalLM",
        .gguf = "granitehybrid",
        .tensors = {kEnds, kNorms, kAdjacentQueryKey, kValueOutput, kMambaBeside, kGraniteExperts,

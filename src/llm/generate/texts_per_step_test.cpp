@@ -97,8 +97,8 @@ TEST(TextsPerStep, TakesTheFullStepWhereOneMoreTextCostsAJump) {
 TEST(TextsPerStep, TakesAllWhereChangesOfTurnsCostMore) {
   // 16 of 17 texts give more tokens per second than 17, but only without the changes.
   for (const auto& [scale, chosen] : {std::pair{1.0, 16}, {0.02, 17}}) {
-    const FakeDevice device{{16, 32},
-                            [&](int64_t rows) { return scale * (rows <= 16 ? 4.6e-3 : 6.75e-3); }};
+    const double few = scale * 4.6e-3, more = scale * 6.75e-3;
+    const FakeDevice device{{16, 32}, [&](int64_t rows) { return rows <= 16 ? few : more; }};
     TextsPerStep choice;
     rate(device, choice, 17, 64);
     EXPECT_EQ(choice.choose(17, 32, device.smaller(17)).texts, chosen) << scale;

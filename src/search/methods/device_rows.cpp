@@ -59,8 +59,10 @@ Found merged(Metric metric, uint64_t queries, uint64_t count, const std::vector<
         if (part[i].is_row()) rows.push_back(part[i]);
     }
     std::ranges::sort(rows, {}, &cpu::NearRow::row);
-    const auto same = std::ranges::unique(rows, {}, &cpu::NearRow::row);
-    rows.erase(same.begin(), same.end());
+    const auto is_same = [](const cpu::NearRow& a, const cpu::NearRow& b) {
+      return a.row == b.row;
+    };
+    rows.erase(std::unique(rows.begin(), rows.end(), is_same), rows.end());
     std::ranges::sort(rows, [&](const cpu::NearRow& a, const cpu::NearRow& b) {
       return cpu::comes_before(metric, a, b);
     });

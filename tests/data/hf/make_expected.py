@@ -149,6 +149,11 @@ MODELS = {
     "granitemoe-shared": (t.GraniteMoeSharedForCausalLM, t.GraniteMoeSharedConfig, GRANITE),
     "granite-hybrid": (t.GraniteMoeHybridForCausalLM, t.GraniteMoeHybridConfig, dict(
         GRANITE, **MAMBA_BESIDE, mamba_n_groups=1, layer_types=["mamba", "mamba", "attention", "mamba"])),
+    "granite-hybrid-dense": (t.GraniteMoeHybridForCausalLM, t.GraniteMoeHybridConfig, dict(
+        GRANITE, **MAMBA_BESIDE, mamba_n_groups=1, layer_types=["mamba", "attention", "mamba", "attention"],
+        num_local_experts=0, position_embedding_type="rope")),
+    "granite-4-attention": (t.GraniteMoeHybridForCausalLM, t.GraniteMoeHybridConfig, dict(
+        GRANITE, **MAMBA_BESIDE, layer_types=["attention"] * 4, num_local_experts=0, position_embedding_type="rope")),
     "lfm2": (t.Lfm2ForCausalLM, t.Lfm2Config, dict(SHORT_CONV, block_multiple_of=8)),
     "lfm2moe": (t.Lfm2MoeForCausalLM, t.Lfm2MoeConfig, dict(
         SHORT_CONV, moe_intermediate_size=24, num_dense_layers=1, num_experts=4, num_experts_per_tok=2)),
