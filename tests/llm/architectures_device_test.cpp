@@ -1,6 +1,7 @@
 // Tests every architecture with a tiny random model on every device, against plain float64 loops.
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numbers>
 
 #include <gtest/gtest.h>
@@ -104,11 +105,56 @@ TEST(Architectures, LongContext) {
 TEST(Architectures, LlamaWithExperts) {
   TinyModel tiny("llama");
   tiny.reference.adjacent = true;
-  tiny.reference.experts = 5, tiny.reference.used = 2;
-  tiny.set("expert_count", 5);
-  tiny.set("expert_used_count", 2);
+  tiny.use_experts(5, 2);
   tiny.finish({});
   check(tiny);
+}
+
+TEST(Architectures, NanbeigeRunsItsLayersTwice) {
+  for (const bool skips_norm : {false, true}) {
+    TinyModel tiny("nanbeige");
+    tiny.reference.adjacent = true;
+    tiny.reference.loops = 2;
+    tiny.reference.norm_between_loops = !skips_norm;
+    tiny.set("num_loops", 2);
+    tiny.set("skip_loop_final_norm", skips_norm);
+    tiny.finish({});
+    check(tiny);
+  }
+}
+
+// Norms of heads are layer norms, and logits of image tokens are the least number.
+TEST(Architectures, Chameleon) {
+  constexpr size_t kFirst = 4, kAfter = 8196;
+  TinyModel tiny("chameleon");
+  ReferenceModel& r = tiny.reference;
+  r.adjacent = true;
+  r.layer_head_norms = true;
+  r.layers = 1, r.width = 32, r.vocabulary = 8200;
+  tiny.finish({.head_norms = true});
+  const GgufFile file = tiny.open();
+  const std::vector<int32_t> tokens = some_tokens(9, r.vocabulary);
+  const std::vector<double> all = r.logits(tokens);
+  const auto is_of_images = [&](size_t i) {
+    const size_t token = i % static_cast<size_t>(r.vocabulary);
+    return token >= kFirst && token < kAfter;
+  };
+  std::vector<double> wanted;
+  for (size_t i = 0; i < all.size(); ++i)
+    if (!is_of_images(i)) wanted.push_back(all[i]);
+  for (const Device& device : test::every_device()) {
+    Model model = Model::load(file, {.placement = place_on(file, device, 40, DType::f32)});
+    const SequencePart part{0, 0, tokens, Wanted::all};
+    const std::vector<float> logits = model.forward(std::span(&part, 1)).to_vector<float>();
+    std::vector<float> found;
+    for (size_t i = 0; i < logits.size(); ++i) {
+      if (!is_of_images(i))
+        found.push_back(logits[i]);
+      else
+        ASSERT_EQ(logits[i], -std::numeric_limits<float>::max()) << device.id();
+    }
+    expect_close(found, wanted, 2e-4, device.id());
+  }
 }
 
 TEST(Architectures, Qwen2) {
@@ -127,10 +173,8 @@ TEST(Architectures, Qwen3) {
 
 TEST(Architectures, Qwen3Moe) {
   TinyModel tiny("qwen3moe");
-  tiny.reference.experts = 8, tiny.reference.used = 3;
   tiny.reference.wide = 64;
-  tiny.set("expert_count", 8);
-  tiny.set("expert_used_count", 3);
+  tiny.use_experts(8, 3);
   tiny.set("expert_feed_forward_length", 64);
   tiny.finish({.head_norms = true});
   check(tiny);
@@ -138,9 +182,7 @@ TEST(Architectures, Qwen3Moe) {
 
 TEST(Architectures, ExpertsOnAnotherDevice) {
   TinyModel tiny("qwen3moe");
-  tiny.reference.experts = 8, tiny.reference.used = 3;
-  tiny.set("expert_count", 8);
-  tiny.set("expert_used_count", 3);
+  tiny.use_experts(8, 3);
   tiny.finish({.head_norms = true});
   const GgufFile file = tiny.open();
   const std::vector<int32_t> tokens = some_tokens(11, tiny.reference.vocabulary);
@@ -231,7 +273,6 @@ void use_yarn(ReferenceModel& r, double base, double factor, double context) {
 void gpt_oss(TinyModel& tiny) {
   ReferenceModel& r = tiny.reference;
   r.style = Style::gpt_oss;
-  r.experts = 6, r.used = 2;
   r.window = 7, r.window_step = 2;
   tiny.use_frequencies(150000);
   use_yarn(r, 150000, 32, 64);
@@ -240,8 +281,7 @@ void gpt_oss(TinyModel& tiny) {
   tiny.set("rope.scaling.factor", 32.f);
   tiny.set("rope.scaling.original_context_length", 64);
   tiny.set("attention.sliding_window", 7);
-  tiny.set("expert_count", 6);
-  tiny.set("expert_used_count", 2);
+  tiny.use_experts(6, 2);
   tiny.finish({.bias = true, .sinks = true});
 }
 

@@ -9,6 +9,7 @@
 #include "llm/gguf/gguf_writer.h"
 #include "llm/model/model.h"
 #include "prism/error.h"
+#include "prism/llm/tokenizer.h"
 #include "support/models/tiny_model.h"
 
 namespace prism::llm {
@@ -85,7 +86,8 @@ TEST(FileVariants, BiasesOfQueriesKeysAndValues) {
   }
 }
 
-// Files of gpt-oss and codeshell may leave these biases out, as if they were 0.
+// Files of gpt-oss and codeshell may leave these biases out; codeshell's also the embedding, which
+// is then the output matrix.
 TEST(FileVariants, GptOssWithoutBiases) {
   TinyModel tiny("gpt-oss");
   tiny.reference.style = test::ReferenceModel::Style::gpt_oss;
@@ -105,7 +107,7 @@ TEST(FileVariants, GptOssWithoutBiases) {
   EXPECT_EQ(logits_of(variants.open(without)), logits_of(variants.open(zero)));
 }
 
-TEST(FileVariants, CodeShellWithoutBiases) {
+TEST(FileVariants, CodeShellWithoutBiasesAndEmbedding) {
   TinyModel tiny("llama");
   tiny.finish({});
   const GgufFile file = tiny.open();
@@ -114,6 +116,8 @@ TEST(FileVariants, CodeShellWithoutBiases) {
   const auto add = [&](const std::string& name, int64_t length, float value) {
     whole.added[name] = {{length}, std::vector<float>(static_cast<size_t>(length), value)};
   };
+  const std::string output = "output.weight", embedding = "token_embd.weight";
+  whole.values[embedding] = file.tensor(*file.find_tensor(output)).to_vector<float>();
   for (const GgufTensor& each : file.tensors()) {
     const std::string matrix = each.name.substr(0, each.name.rfind(".weight"));
     if (matrix.ends_with("ffn_gate")) whole.without.insert(each.name);
@@ -121,12 +125,74 @@ TEST(FileVariants, CodeShellWithoutBiases) {
         matrix.ends_with("ffn_down"))
       add(matrix + ".bias", each.shape[0], 0.1f);
   }
-  const Variant fewer = whole;
+  Variant fewer = whole;
+  fewer.values.erase(embedding);
+  fewer.without.insert(embedding);
   for (const GgufTensor& each : file.tensors())
     for (const char* name : {".attn_q", ".attn_k", ".attn_v"})
       if (each.name.ends_with(std::string(name) + ".weight"))
         add(each.name.substr(0, each.name.rfind(".weight")) + ".bias", each.shape[0], 0);
   EXPECT_EQ(logits_of(variants.open(fewer)), logits_of(variants.open(whole)));
+  fewer.change = [](GgufWriter& to) { to.set("tokenizer.ggml.model", "no_vocab"); };
+  const size_t tokens = TokenizerTables::from(variants.open(fewer)).tokens.size();
+  EXPECT_EQ(tokens, static_cast<size_t>(tiny.reference.vocabulary));
+}
+
+// Values may be longer than keys. The same: keys as long, whose last elements are 0.
+TEST(FileVariants, ValuesLongerThanKeys) {
+  TinyModel tiny("granite");
+  tiny.set("attention.scale", 0.2f);
+  tiny.finish({});
+  const GgufFile file = tiny.open();
+  Variants variants(file);
+  constexpr int64_t kKeys = 12;
+  const int64_t values = file.integer("granite.attention.value_length");
+  const auto keys = [](int64_t length) {
+    return [=](GgufWriter& to) {
+      to.set("granite.attention.key_length", length);
+      to.set("granite.rope.dimension_count", kKeys);
+    };
+  };
+  Variant shorter{.change = keys(kKeys)}, same{.change = keys(values)};
+  for (const GgufTensor& each : file.tensors()) {
+    if (!each.name.ends_with(".attn_q.weight") && !each.name.ends_with(".attn_k.weight")) continue;
+    std::vector<float> zeros = file.tensor(each).to_vector<float>(), cut;
+    const int64_t columns = each.shape[1];
+    for (int64_t row = 0; row < each.shape[0]; ++row) {
+      const auto begin = zeros.begin() + row * columns;
+      if (row % values < kKeys)
+        cut.insert(cut.end(), begin, begin + columns);
+      else
+        std::fill(begin, begin + columns, 0.f);
+    }
+    shorter.without.insert(each.name);
+    shorter.added[each.name] = {{each.shape[0] / values * kKeys, columns}, cut};
+    same.values[each.name] = zeros;
+  }
+  const std::vector<float> found = logits_of(variants.open(shorter)),
+                           wanted = logits_of(variants.open(same));
+  ASSERT_EQ(found.size(), wanted.size());
+  for (size_t i = 0; i < wanted.size(); ++i) EXPECT_NEAR(found[i], wanted[i], 1e-4);
+}
+
+// Groups of experts count in every architecture. With as many used experts as a group has, a group
+// is chosen whole.
+TEST(FileVariants, GroupsOfExperts) {
+  TinyModel tiny("llama");
+  tiny.use_experts(4, 2);
+  tiny.finish({});
+  const GgufFile file = tiny.open();
+  Variants variants(file);
+  const auto with = [&](uint32_t used) {
+    return logits_of(variants.open({.change = [=](GgufWriter& to) {
+      to.set("llama.expert_group_count", uint32_t{2});
+      to.set("llama.expert_group_used_count", used);
+    }}));
+  };
+  const std::vector<float> plain = logits_of(file), all = with(2);
+  ASSERT_EQ(all.size(), plain.size());
+  for (size_t i = 0; i < all.size(); ++i) EXPECT_NEAR(all[i], plain[i], 1e-4);
+  EXPECT_NE(with(1), plain);
 }
 
 // The base of windowed layers: with windows in all layers it is the base of the model.

@@ -61,12 +61,13 @@ void Architecture::load_embeddings(WeightLoader& from, const Placement& placemen
 void Architecture::load_output(WeightLoader& from, const Placement& placement, Weights& weights) {
   const Config& config = from.config();
   const Shape table = {config.vocabulary, config.width};
-  if (from.has("output.weight"))
+  const std::string embedding = embedding_name(from.file());
+  if (from.has("output.weight") && embedding != "output.weight")
     weights.output = from.take_linear("output.weight", table, placement.output);
   else if (placement.output == placement.embedding)
     weights.output.weight = weights.embedding;
   else
-    weights.output.weight = from.take("token_embd.weight", table, placement.output);
+    weights.output.weight = from.take(embedding, table, placement.output);
   weights.output.bias = from.take_if_there("output.bias", {config.vocabulary}, placement.output);
 }
 

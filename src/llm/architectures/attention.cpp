@@ -6,6 +6,7 @@
 #include "prism/ops/attention.h"
 #include "prism/ops/elementwise.h"
 #include "prism/ops/join.h"
+#include "prism/ops/norm.h"
 
 namespace prism::llm {
 
@@ -44,6 +45,11 @@ Tensor Blocks::head_norm(const Tensor& x, const Norm& by) const {
   if (!by) return config_.plain_head_norms && config_.is_rotated(layer_) ? norm(x, Norm()) : x;
   const Shape shape = x.shape();
   const Shape of = by.weight.shape();
+  if (config_.layer_head_norms) {
+    constexpr double kEpsilon = 1e-5;
+    const Tensor normed = layer_norm(x, {}, {}, kEpsilon) * by.weight;
+    return by.bias ? normed + by.bias : normed;
+  }
   if (of == Shape({shape[2]})) return norm(x, by);
   if (of.rank() == 2) return norm(x, Norm()) * by.weight;  // each head has its own weights
   return norm(x.reshape({shape[0], shape[1] * shape[2]}), by).reshape(shape);
@@ -69,8 +75,22 @@ Blocks::Rotation Blocks::rotation(const Device& device) const {
   return result;
 }
 
-CachedRows Blocks::to_cache(const Heads& heads, const Rotation& by) {
+Tensor Blocks::as_long_as_values(const Tensor& x) const {
+  const LayerConfig& sizes = config_.at(layer_);
+  const int64_t more = sizes.latent > 0 ? 0 : sizes.value_dim - sizes.head_dim;
+  return more > 0 ? pad(x, {{0, 0}, {0, 0}, {0, more}}) : x;
+}
+
+CachedRows Blocks::to_cache(Heads heads, Rotation by) {
   const Device& device = heads.q.device();
+  if (const LayerConfig& sizes = config_.at(layer_); sizes.value_dim > sizes.head_dim) {
+    for (Tensor* const each : {&heads.q, &heads.k}) {
+      if (!*each) continue;
+      if (by.frequencies) *each = rope(*each, positions(device), by.frequencies, by.options);
+      *each = as_long_as_values(*each);
+    }
+    by.frequencies = {};
+  }
   const auto rotated = [&](const Tensor& x) {
     return by.frequencies ? rope(x, positions(device), by.frequencies, by.options) : x;
   };

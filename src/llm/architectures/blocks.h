@@ -128,8 +128,11 @@ class Blocks {
     Tensor frequencies;
   };
   Rotation rotation(const Device& device) const;
+  // Queries or keys with zeros behind them, which change no score: attention takes no values that
+  // are longer than keys.
+  Tensor as_long_as_values(const Tensor& x) const;
   // Writes keys and values of the current layer, and rotates q.
-  CachedRows to_cache(const Heads& heads, const Rotation& rotation);
+  CachedRows to_cache(Heads heads, Rotation rotation);
   // The heads' results from the cache: [rows, heads, value_dim]. mask as in AttentionSettings.
   Tensor attend(const LayerWeights& w, const CachedRows& rows, const Tensor& mask = {}) const;
   // Latent attention: queries are multiplied by k_b instead of keys, results by v_b instead of

@@ -38,17 +38,18 @@ Tensor Blocks::cross_attention(const LayerWeights& w, const Tensor& x) const {
   settings.scale = config_.attention_scale;
   settings.causal = false;
   settings.table = layout_->table(batch, cache_->group_of(layer_));
-  const Tensor q = project(norm(x, w.cross.norm), w.cross.q);
+  const Tensor q = as_long_as_values(
+      project(norm(x, w.cross.norm), w.cross.q).reshape({x.size(0), sizes.heads, sizes.head_dim}));
   const BatchShape& shape = layout_->shape();
-  const Tensor seen = cached_attention(q.reshape({x.size(0), sizes.heads, sizes.head_dim}),
-                                       kept.k_cache, kept.v_cache, layout_->encoded_spans(batch),
+  const Tensor seen = cached_attention(q, kept.k_cache, kept.v_cache, layout_->encoded_spans(batch),
                                        shape.each_one_row ? 1 : shape.rows, settings);
   return project(seen.reshape({x.size(0), sizes.heads * sizes.value_dim}), w.cross.out);
 }
 
 CachedRows Blocks::keep_encoded(const LayerWeights& w, const Tensor& x) const {
   const LayerConfig& sizes = config_.at(layer_);
-  const Tensor k = project(x, w.cross.k).reshape({x.size(0), sizes.kv_heads, sizes.head_dim});
+  const Tensor k =
+      as_long_as_values(project(x, w.cross.k).reshape({x.size(0), sizes.kv_heads, sizes.head_dim}));
   const Tensor v = project(x, w.cross.v).reshape({x.size(0), sizes.kv_heads, sizes.value_dim});
   const Tensor places = layout_->places(words(x.device()), cache_->group_of(layer_));
   return rope_to_cache(k, k, v, places, {}, {}, cache_->keys(layer_), cache_->values(layer_));

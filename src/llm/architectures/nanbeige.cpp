@@ -1,6 +1,6 @@
-// nanbeige: llama; models that run their layers several times are refused.
+// nanbeige: llama whose layers may run several times, with the last norm after each time.
 #include "llm/architectures/architecture.h"
-#include "prism/error.h"
+#include "llm/architectures/blocks.h"
 
 namespace prism::llm {
 
@@ -11,9 +11,15 @@ class Nanbeige : public TransformerArchitecture {
   void configure(const GgufFile& file, Config& config) const override {
     config.pairing = RopePairing::adjacent;
     config.attention_scale = config_number(file, "attention.scale", 0, {.zero = true});
-    if (config_integer(file, "num_loops", 1, 0, 64) > 1)
-      throw Error(ErrorCode::kNotSupported,
-                  "model: nanbeige.num_loops is above 1, which Prism does not know yet");
+    config.norm_between_loops = !file.boolean_or(config_key(file, "skip_loop_final_norm"), false);
+  }
+  Tensor layer(Blocks& blocks, const LayerWeights& w, const Tensor& x) const override {
+    const Config& config = blocks.config();
+    const Tensor result = TransformerArchitecture::layer(blocks, w, x);
+    const int64_t next = blocks.layer() + 1;
+    if (next % config.blocks() != 0 || next == config.layers || !config.norm_between_loops)
+      return result;
+    return blocks.norm(result, {blocks.weights().output_norm.weight.to(result.device()), {}});
   }
 };
 

@@ -187,7 +187,8 @@ ModelSizes model_sizes(const GgufFile& file) {
     return file.has(key(name)) ? positive(file, key(name), file.integer(key(name))) : otherwise;
   };
   sizes.decoder_layers = decoder_layers(file);
-  sizes.layers = needed("block_count") + sizes.decoder_layers;
+  const int64_t loops = layer_loops(file);
+  sizes.layers = needed("block_count") * loops + sizes.decoder_layers;
   if (sizes.layers > 65536)
     throw Error(ErrorCode::kCorruptFile, fmt::format("{}: metadata {} is {}", file.path(),
                                                      key("block_count"), sizes.layers));
@@ -201,11 +202,12 @@ ModelSizes model_sizes(const GgufFile& file) {
       std::fill(values.begin(), values.end(), file.integer(name));
     } else {
       const std::vector<int64_t> given = file.integers(name);
-      if (given.size() < values.size())
+      const size_t blocks = values.size() / static_cast<size_t>(loops);
+      if (given.size() < blocks)
         throw Error(ErrorCode::kCorruptFile,
                     fmt::format("{}: metadata {} has {} values for {} layers", file.path(), name,
-                                given.size(), sizes.layers));
-      std::copy_n(given.begin(), values.size(), values.begin());
+                                given.size(), blocks));
+      for (size_t i = 0; i < values.size(); ++i) values[i] = given[i % blocks];
     }
     for (const int64_t one : values)
       if (one < 0 || one > 1 << 20)
@@ -290,20 +292,25 @@ MemoryNeed memory_need(const GgufFile& file, const ModelSizes& sizes, ElementTyp
                             context, batch_rows, kMostContext));
   MemoryNeed memory;
   memory.layers.resize(static_cast<size_t>(sizes.layers));
+  const std::string embedding = embedding_name(file);
   for (const GgufTensor& tensor : file.tensors()) {
     const uint64_t bytes = stored_bytes(tensor, device);
     const int64_t layer = layer_of_tensor(tensor.name, sizes.layers - sizes.decoder_layers);
     if (layer >= 0 && layer < sizes.layers) {
       LayerMemory& of = memory.layers[static_cast<size_t>(layer)];
       (is_expert(tensor.name) ? of.expert_bytes : of.weight_bytes) += bytes;
-    } else if (tensor.name.starts_with("output")) {
+    } else if (tensor.name.starts_with("output") && tensor.name != embedding) {
       memory.output_bytes += bytes;
     } else {
       memory.embedding_bytes += bytes;
     }
   }
-  if (const GgufTensor* const table = file.find_tensor("token_embd.weight");
-      table && !file.find_tensor("output.weight")) {
+  // A layer that runs again may be on another device, which then needs its weights too.
+  const auto blocks = memory.layers.size() / static_cast<size_t>(layer_loops(file));
+  for (size_t i = blocks; i < memory.layers.size(); ++i)
+    memory.layers[i] = memory.layers[i % blocks];
+  if (const GgufTensor* const table = file.find_tensor(embedding);
+      table && (embedding == "output.weight" || !file.find_tensor("output.weight"))) {
     memory.is_output_tied = true;
     memory.embedding_bytes += memory.output_bytes;  // a tied output has only the norm, counted here
     memory.output_bytes += stored_bytes(*table, device);

@@ -45,6 +45,20 @@ std::vector<int64_t> layer_integers(const GgufFile& file, const std::string& key
   return values;
 }
 
+// Only the best groups of experts are chosen from.
+void read_expert_groups(const GgufFile& file, Config& config) {
+  config.expert_groups = std::max<int64_t>(
+      1, config_integer(file, "expert_group_count", 1, 0, std::max<int64_t>(config.experts, 1)));
+  config.expert_groups_used = config_integer(file, "expert_group_used_count", config.expert_groups,
+                                             0, config.expert_groups);
+  if (config.expert_groups > 1 &&
+      (config.experts % config.expert_groups != 0 || config.expert_groups_used == 0))
+    fail(
+        fmt::format("model: {} experts in {} groups, of which {} are used; the groups must have "
+                    "the same size, and at least one must be used",
+                    config.experts, config.expert_groups, config.expert_groups_used));
+}
+
 RopeScaling read_scaling(const GgufFile& file, const std::string& prefix, int64_t context) {
   const NumberRange from_zero{.zero = true};
   RopeScaling scaling;
@@ -189,16 +203,6 @@ void set_expert_weights(const GgufFile& file, Config& config, ExpertScores other
       file.boolean_or(config_key(file, "expert_weights_norm"), false);
   config.expert_weights_scale = config_number(file, "expert_weights_scale", 1, {.zero = true});
   if (config.expert_weights_scale == 0) config.expert_weights_scale = 1;
-  config.expert_groups = std::max<int64_t>(
-      1, config_integer(file, "expert_group_count", 1, 0, std::max<int64_t>(config.experts, 1)));
-  config.expert_groups_used = config_integer(file, "expert_group_used_count", config.expert_groups,
-                                             0, config.expert_groups);
-  if (config.expert_groups > 1 &&
-      (config.experts % config.expert_groups != 0 || config.expert_groups_used == 0))
-    fail(
-        fmt::format("model: {} experts in {} groups, of which {} are used; the groups must have "
-                    "the same size, and at least one must be used",
-                    config.experts, config.expert_groups, config.expert_groups_used));
 }
 
 void set_shared_width(const GgufFile& file, Config& config, int64_t otherwise) {
@@ -221,7 +225,7 @@ CachedPosition Config::cached(int64_t layer) const {
   const LayerConfig& of = at(layer);
   if (of.cache_of >= 0 || of.kv_heads == 0) return {};
   if (of.latent > 0) return {1, of.latent + rope_dims, 0, of.indexer};
-  return {of.kv_heads, of.head_dim, of.value_dim, of.indexer};
+  return {of.kv_heads, std::max(of.head_dim, of.value_dim), of.value_dim, of.indexer};
 }
 
 void set_latent(const GgufFile& file, Config& config) {
@@ -262,8 +266,7 @@ void set_windowed_heads(const GgufFile& file, Config& config) {
   for (LayerConfig& each : config.each_layer) {
     if (!each.windowed) continue;
     each.head_dim = config_integer(file, "attention.key_length_swa", each.head_dim, 1, most);
-    each.value_dim =
-        config_integer(file, "attention.value_length_swa", each.value_dim, 1, each.head_dim);
+    each.value_dim = config_integer(file, "attention.value_length_swa", each.value_dim, 1, most);
     config.local_rope_dims =
         config_integer(file, "rope.dimension_count_swa", config.rope_dims, 0, each.head_dim);
     if (config.local_rope_dims % 2 != 0)
@@ -286,7 +289,7 @@ void set_shared_caches(const GgufFile& file, Config& config, int64_t own) {
 }
 
 std::string Config::layer_name(int64_t layer) const {
-  if (encoder_layers == 0) return fmt::format("blk.{}", layer);
+  if (encoder_layers == 0) return fmt::format("blk.{}", layer % blocks());
   return is_encoder(layer) ? fmt::format("enc.blk.{}", layer)
                            : fmt::format("dec.blk.{}", layer - encoder_layers);
 }
@@ -295,11 +298,22 @@ bool Config::has_states() const {
   return std::ranges::any_of(each_layer, [](const auto& each) { return !each.states.empty(); });
 }
 
+int64_t layer_loops(const GgufFile& file) {
+  if (file.string("general.architecture") != "nanbeige") return 1;
+  return config_integer(file, "num_loops", 1, 1, 64);
+}
+
 int64_t decoder_layers(const GgufFile& file) {
   // Files of other architectures may have the key, too.
   if (file.string("general.architecture") != "t5") return 0;
   const int64_t blocks = file.integer(config_key(file, "block_count"));
   return config_integer(file, "decoder_block_count", blocks, 1, 4096);
+}
+
+std::string embedding_name(const GgufFile& file) {
+  const std::string own = "token_embd.weight", other = "output.weight";
+  const bool may_share = file.string("general.architecture") == "codeshell";
+  return may_share && !file.find_tensor(own) && file.find_tensor(other) ? other : own;
 }
 
 Config read_config(const GgufFile& file) {
@@ -345,7 +359,7 @@ Config read_config(const GgufFile& file) {
   config.head_dim = checked(dim_key, file.integer_or(dim_key, config.width / divisor), 1 << 14);
   const std::string value_key = prefix + "attention.value_length";
   const int64_t value_dim =
-      checked(value_key, file.integer_or(value_key, config.width / divisor), config.head_dim);
+      checked(value_key, file.integer_or(value_key, config.width / divisor), 1 << 14);
   for (LayerConfig& each : config.each_layer) {
     each.head_dim = config.head_dim;
     each.value_dim = value_dim;
@@ -383,8 +397,10 @@ Config read_config(const GgufFile& file) {
   const char* const expert_key = "expert_feed_forward_length";
   config.expert_feed_forward = config_integer(file, expert_key, 0, 0, kMostFeedForward);
   if (config.expert_feed_forward == 0) config.expert_feed_forward = config.feed_forward;
-  if (config.experts > 0)
+  if (config.experts > 0) {
     checked(prefix + expert_key, config.expert_feed_forward, kMostFeedForward);
+    read_expert_groups(file, config);
+  }
   for (LayerConfig& each : config.each_layer) each.experts = config.experts > 0;
 
   if (const int64_t more = decoder_layers(file); more > 0) {
@@ -395,12 +411,19 @@ Config read_config(const GgufFile& file) {
         static_cast<int32_t>(config_integer(file, "decoder_start_token_id", 0, 0, (1 << 24) - 1));
   }
 
-  const GgufTensor* table = file.find_tensor("token_embd.weight");
+  config.loops = layer_loops(file);
+  const std::vector<LayerConfig> once = config.each_layer;
+  for (int64_t i = 1; i < config.loops; ++i)
+    config.each_layer.insert(config.each_layer.end(), once.begin(), once.end());
+  config.layers *= config.loops;
+
+  const std::string table_name = embedding_name(file);
+  const GgufTensor* table = file.find_tensor(table_name);
   if (!table) throw Error(ErrorCode::kNotFound, "model: the file has no tensor token_embd.weight");
   if (table->shape.rank() != 2 || table->shape[1] != config.width)
-    fail(fmt::format("model: token_embd.weight is {}; it must be [vocabulary, {}]",
+    fail(fmt::format("model: {} is {}; it must be [vocabulary, {}]", table_name,
                      table->shape.text(), config.width));
-  config.vocabulary = checked("the first dimension of token_embd.weight", table->shape[0], 1 << 24);
+  config.vocabulary = checked("the first dimension of " + table_name, table->shape[0], 1 << 24);
   if (config.start_token >= config.vocabulary)
     fail(fmt::format("model: {} is {}, and the vocabulary has {}",
                      config_key(file, "decoder_start_token_id"), config.start_token,

@@ -74,7 +74,7 @@ struct HeadConfig {
   bool softmax = false;              // over the labels
 };
 
-// What the cache of a layer holds for a position.
+// What the cache of a layer holds for a position. Keys shorter than values are padded with zeros.
 struct CachedPosition {
   int64_t heads = 0, keys = 0, values = 0;  // elements of a head; values 0: part of the keys
   int64_t indexer = 0;
@@ -85,7 +85,8 @@ struct Config {
   std::string architecture;  // "llama"
   std::string name;          // display name; may be empty
   int64_t layers = 0;
-  int64_t width = 0;                    // size of the hidden state
+  int64_t loops = 1;  // nanbeige: how often the file's layers run; `layers` counts each time
+  int64_t width = 0;  // size of the hidden state
   int64_t heads = 0, kv_heads = 0;      // the most of any layer
   int64_t head_dim = 0;                 // of keys, unless a layer says otherwise
   int64_t feed_forward = 0;             // the most of any layer
@@ -102,6 +103,8 @@ struct Config {
   double situ_bound = 1, situ_up_bound = 0;  // of Activation::situ; 0: the operand has none
   // Attention and feed-forward read the same input, and both are added to it.
   bool parallel = false;
+  bool norms_after = false;        // chameleon: the norms are of the results of blocks
+  bool norm_between_loops = true;  // the last norm also follows each loop but the last
 
   // --- positions
   RopePairing pairing = RopePairing::halves;
@@ -128,6 +131,7 @@ struct Config {
   bool rotates_before_norm = false;  // the norms of q and k follow the rotation
   bool gate_is_softplus = false;     // that of attention; else a sigmoid
   bool plain_head_norms = false;     // rotated heads have norms without weights
+  bool layer_head_norms = false;     // norms of q and k are layer norms, unlike the others
   bool value_norms = false;          // values have norms without weights
 
   // An indexer chooses the keys that a query sees: the best keys, or blocks of indexer_block keys,
@@ -180,6 +184,7 @@ struct Config {
   int64_t bias_buckets = 0;  // of the distances that have a bias for each head; 0: no such biases
 
   bool has_decoder() const { return encoder_layers > 0 && encoder_layers < layers; }
+  int64_t blocks() const { return layers / loops; }  // layers in the file
   bool is_encoder(int64_t layer) const { return layer < encoder_layers; }
   bool is_causal(int64_t layer) const { return causal && !is_encoder(layer); }
   // The name of a layer in files: "blk.3", or "enc.blk.3" and "dec.blk.3".
@@ -199,6 +204,10 @@ struct Config {
 Config read_config(const GgufFile& file);
 // The layers of the decoder that a file has beside those of block_count; 0: none.
 int64_t decoder_layers(const GgufFile& file);
+// How often the layers of a file run, one time after the other.
+int64_t layer_loops(const GgufFile& file);
+// The tensor that holds the token embedding: codeshell files may have it only as the output matrix.
+std::string embedding_name(const GgufFile& file);
 // For architectures that cannot do without experts. Throws kCorruptFile naming the key.
 void require_experts(const GgufFile& file, const Config& config);
 
@@ -238,8 +247,8 @@ void leave_unrotated(Config& config, int64_t period);
 void set_leading_dense(const GgufFile& file, Config& config);
 // The last layers of some files only propose tokens (nextn_predict_layers): they are left out.
 void leave_out_proposing_layers(const GgufFile& file, Config& config);
-// expert_weights_norm, expert_weights_scale, expert_gating_func (1: softmax, 2: sigmoid, 3: softmax
-// of the chosen), expert_group_count and expert_group_used_count.
+// expert_weights_norm, expert_weights_scale and expert_gating_func (1: softmax, 2: sigmoid, 3:
+// softmax of the chosen).
 void set_expert_weights(const GgufFile& file, Config& config, ExpertScores otherwise);
 // The width of the shared expert, expert_shared_feed_forward_length, or `otherwise`.
 void set_shared_width(const GgufFile& file, Config& config, int64_t otherwise);

@@ -334,7 +334,7 @@ void WeightLoader::check_all_taken() const {
   };
   // Layers beyond the last propose tokens (leave_out_proposing_layers).
   const auto is_beyond = [&](std::string_view name) {
-    return name.starts_with("blk.") && layer_of_tensor(name) >= config_.layers;
+    return name.starts_with("blk.") && layer_of_tensor(name) >= config_.blocks();
   };
   for (const GgufTensor& each : file_.tensors())
     if (!taken_.contains(each.name) && !is_harmless(each.name) && !is_beyond(each.name))
@@ -477,8 +477,15 @@ Weights load_weights(const GgufFile& file, const Config& config, const Architect
   WeightLoader from(file, config, architecture.required_tensors(), placement, progress, adapters);
   Weights weights;
   const Shape table = {config.vocabulary, config.width};
-  weights.embedding = from.take("token_embd.weight", table, placement.embedding);
+  weights.embedding = from.take(embedding_name(file), table, placement.embedding);
   for (int64_t layer = 0; layer < config.layers; ++layer) {
+    // A layer that runs again needs no second copy on the same devices.
+    const auto own = static_cast<size_t>(layer), first = own % static_cast<size_t>(config.blocks());
+    if (first < own && placement.layers[first] == placement.layers[own] &&
+        (placement.experts.empty() || placement.experts[first] == placement.experts[own])) {
+      weights.layers.push_back(weights.layers[first]);
+      continue;
+    }
     from.begin_layer(layer);
     architecture.load_layer(from, weights.layers.emplace_back());
   }

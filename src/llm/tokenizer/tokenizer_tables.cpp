@@ -22,6 +22,7 @@ std::optional<bool> boolean(const GgufFile& file, std::string_view key) {
 // Files without a vocabulary name their tokens by number: [0], [1] ...
 void name_by_number(const GgufFile& file, TokenizerTables& tables) {
   const GgufTensor* table = file.find_tensor("token_embd.weight");
+  if (!table) table = file.find_tensor("output.weight");  // codeshell may have only this one
   const int64_t count = table && table->shape.rank() == 2 ? table->shape[0] : 0;
   auto names = std::make_shared<std::vector<std::string>>();
   for (int64_t id = 0; id < count; ++id) names->push_back("[" + std::to_string(id) + "]");

@@ -54,15 +54,25 @@ ReferenceModel::Row ReferenceModel::rms(const Row& x, const Row& weight) const {
   return y;
 }
 
-ReferenceModel::Row ReferenceModel::layer_norm(const Row& x, const std::string& name) const {
+ReferenceModel::Row ReferenceModel::layer_norm(const Row& x, const std::string& name,
+                                               size_t first) const {
   const double mean = std::accumulate(x.begin(), x.end(), 0.0) / static_cast<double>(x.size());
   double square = 0;
   for (const double each : x) square += (each - mean) * (each - mean);
   const double scale = 1 / std::sqrt(square / static_cast<double>(x.size()) + epsilon);
   Row y(x.size());
   const Row &weight = get(name + ".weight"), &bias = get(name + ".bias");
-  for (size_t i = 0; i < x.size(); ++i) y[i] = (x[i] - mean) * scale * weight[i] + bias[i];
+  for (size_t i = 0; i < x.size(); ++i) {
+    const size_t at = first + i;
+    y[i] = (x[i] - mean) * scale * weight[at] + bias[at];
+  }
   return y;
+}
+
+void ReferenceModel::head_norm(Row& head, const std::string& name, size_t index) const {
+  const Row* const weight = find(name + ".weight");
+  if (weight)
+    head = layer_head_norms ? layer_norm(head, name, index * head.size()) : rms(head, *weight);
 }
 
 bool ReferenceModel::windowed(int layer) const {
@@ -112,13 +122,13 @@ std::vector<ReferenceModel::Row> ReferenceModel::attention(const std::string& pr
       k[t] = cut(product(prefix + "attn_k", x[t]), 0, k_heads);
       v[t] = cut(product(prefix + "attn_v", x[t]), 0, k_heads);
     }
-    for (Row& head : q[t]) {
-      if (const Row* weight = find(prefix + "attn_q_norm.weight")) head = rms(head, *weight);
-      rotate(head, static_cast<int>(t), layer);
+    for (size_t h = 0; h < q_heads; ++h) {
+      head_norm(q[t][h], prefix + "attn_q_norm", h);
+      rotate(q[t][h], static_cast<int>(t), layer);
     }
-    for (Row& head : k[t]) {
-      if (const Row* weight = find(prefix + "attn_k_norm.weight")) head = rms(head, *weight);
-      rotate(head, static_cast<int>(t), layer);
+    for (size_t h = 0; h < k_heads; ++h) {
+      head_norm(k[t][h], prefix + "attn_k_norm", h);
+      rotate(k[t][h], static_cast<int>(t), layer);
     }
   }
   const Row* sinks = find(prefix + "attn_sinks.weight");
@@ -205,7 +215,10 @@ std::vector<double> ReferenceModel::hidden(std::span<const int32_t> tokens) cons
       x[t] = layer_norm(x[t], "token_embd_norm");
     }
   }
-  for (int layer = 0; layer < layers; ++layer) {
+  for (int i = 0; i < layers * loops; ++i) {
+    const int layer = i % layers;
+    if (i > 0 && layer == 0 && norm_between_loops)
+      for (Row& each : x) each = rms(each, get("output_norm.weight"));
     const std::string prefix = "blk." + std::to_string(layer) + ".";
     const auto normed = [&](const char* name) {
       std::vector<Row> list;

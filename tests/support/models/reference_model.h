@@ -16,6 +16,9 @@ struct ReferenceModel {
   int layers = 0, width = 0, heads = 0, kv_heads = 0, dim = 0, wide = 0, vocabulary = 0;
   double epsilon = 1e-5;
   bool causal = true;
+  int loops = 1;  // how often the layers run, one time after the other
+  bool norm_between_loops = true;
+  bool layer_head_norms = false;  // each head of q and k has a layer norm with its own weights
 
   // --- rotary embedding: pairs (2i, 2i + 1), or (i, i + rope_dims / 2)
   bool adjacent = false;
@@ -41,7 +44,9 @@ struct ReferenceModel {
   const Row& get(const std::string& name) const { return tensors.at(name); }
   Row product(const std::string& name, const Row& x, size_t matrix = 0) const;
   Row rms(const Row& x, const Row& weight) const;
-  Row layer_norm(const Row& x, const std::string& name) const;
+  Row layer_norm(const Row& x, const std::string& name, size_t first = 0) const;
+  // The norm of a head of q or k, if the model has such norms.
+  void head_norm(Row& head, const std::string& name, size_t index) const;
   void rotate(Row& head, int position, int layer) const;
   bool windowed(int layer) const;
   std::vector<Row> attention(const std::string& prefix, const std::vector<Row>& x, int layer) const;

@@ -121,7 +121,13 @@ void TinyModel::layer(const std::string& prefix, const Features& f) {
     linear(prefix + "attn_v", kv, r.width, f.bias);
   }
   linear(prefix + "attn_output", r.width, q, f.bias && r.style != Style::pre_norm);
-  if (f.head_norms) {
+  if (f.head_norms && r.layer_head_norms) {
+    for (const auto& [name, heads] :
+         {std::pair("attn_q_norm", r.heads), {"attn_k_norm", r.kv_heads}}) {
+      tensor(prefix + name + ".weight", {heads, r.dim}, 0.2, 1);
+      tensor(prefix + name + ".bias", {heads, r.dim}, 0.2);
+    }
+  } else if (f.head_norms) {
     norm(prefix + "attn_q_norm.weight", r.dim);
     norm(prefix + "attn_k_norm.weight", r.dim);
   }
