@@ -60,7 +60,7 @@ constexpr QuantisedKernels kKernels = {"AVX-512 VNNI",
                                        PRISM_QUANTISED_LIST(panel),
                                        expand,
                                        rows_expanding,
-                                       kLanesOf};
+                                       kLanesOf.of};
 
 }  // namespace
 

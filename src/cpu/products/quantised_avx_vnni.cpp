@@ -57,7 +57,7 @@ constexpr QuantisedKernels kKernels = {"AVX-VNNI",
                                        PRISM_QUANTISED_LIST(panel),
                                        expand,
                                        rows_expanding,
-                                       kLanesOf};
+                                       kLanesOf.of};
 
 }  // namespace
 

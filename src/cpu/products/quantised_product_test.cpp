@@ -184,7 +184,8 @@ TEST(QuantisedProduct, EveryNumberOfWeightRows) {
 TEST(QuantisedProduct, EveryNumberOfBlocks) {
   ThreadPool pool(2);
   for_each_supported([&](const QuantisedKernels& kernels) {
-    for (const BlockType type : {BlockType::q4_0, BlockType::q4_1, BlockType::q8_0})
+    for (const BlockType type :
+         {BlockType::q4_0, BlockType::q4_1, BlockType::q8_0, BlockType::iq4_nl, BlockType::mxfp4})
       for (uint64_t blocks = 1; blocks <= 20; ++blocks)
         run_case(kernels, pool, type, {1 + below(11), blocks, 1 + below(9), below(3), below(3)});
   });

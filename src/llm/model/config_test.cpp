@@ -110,7 +110,7 @@ TEST(Config, MistakesNameTheKey) {
       expect_error(set(key, value), key);
   expect_error(set("llama.attention.head_count_kv", 3), "llama.attention.head_count_kv");
   expect_error(set("llama.attention.head_count", 5), "llama.attention.key_length");
-  expect_error(set("llama.attention.value_length", 17), "llama.attention.value_length");
+  expect_error(set("llama.attention.value_length", 1 << 15), "llama.attention.value_length");
   expect_error(set("llama.rope.dimension_count", 17), "llama.rope.dimension_count");
   expect_error(set("llama.rope.dimension_count", 18), "llama.rope.dimension_count");
   expect_error(set("llama.expert_count", 4), "llama.expert_used_count");

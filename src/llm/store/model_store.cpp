@@ -244,6 +244,11 @@ std::string resolve_model(const std::string& name, const FetchOptions& options) 
   if (parsed.source == ModelSource::path && HfFolder::is_one(name))
     return convert_into_store(name, options);
   if (parsed.source == ModelSource::path) {
+    if (std::error_code ignored; fs::is_directory(name, ignored))
+      throw Error(ErrorCode::kNotFound,
+                  fmt::format("{}: this folder has no config.json, so it is not a Hugging Face "
+                              "model; a GGUF model is named by its file",
+                              name));
     std::vector<std::string> names = {kDefaultModel, kDefaultEmbedder};
     for (const StoredModel& model : stored_models()) names.push_back(model.name);
     const std::string near = nearest_name(name, names);
