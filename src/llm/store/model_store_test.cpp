@@ -266,6 +266,17 @@ std::string model_bytes(const std::string& path, bool is_split = false, uint16_t
   return read_all(path);
 }
 
+TEST(ModelStore, AFolderThatIsNoModelIsTold) {
+  const test::TemporaryFolder folder;
+  try {
+    resolve_model(folder / "", {});
+    FAIL() << "no error";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kNotFound);
+    EXPECT_NE(std::string(error.what()).find("has no config.json"), std::string::npos);
+  }
+}
+
 TEST(ModelStore, FetchesListsAndRemoves) {
   if (http_provider().empty()) GTEST_SKIP() << "neither libcurl nor curl is installed";
   const test::TemporaryFolder folder;
