@@ -247,11 +247,7 @@ TEST_F(Verify, FindsEveryMissingTensor) {
   // An architecture does without these.
   const auto is_optional = [](const std::string& architecture, const std::string& name) {
     return name.starts_with("rope_") || name == "token_types.weight" ||
-           (name == "output.weight" && architecture != "bert") ||
-           (architecture == "qwen2" && name.ends_with(".bias")) ||
-           (architecture == "gpt-oss" &&
-            (name.ends_with("attn_q.bias") || name.ends_with("attn_k.bias") ||
-             name.ends_with("attn_v.bias")));
+           (name == "output.weight" && architecture != "bert");
   };
   for (const std::string& architecture : test::tiny_architectures()) {
     const GgufFile& file = valid(architecture);

@@ -175,6 +175,12 @@ void WeightLoader::attention(LayerWeights& layer, bool with_head_norms) {
   const LayerConfig& sizes = config_.at(layer_);
   const int64_t q = sizes.heads * sizes.head_dim, k = sizes.kv_heads * sizes.head_dim,
                 v = sizes.kv_heads * sizes.value_dim, out = sizes.heads * sizes.value_dim;
+  // A bias that another layer has cannot be left out: it was lost.
+  const auto needs_bias = [&](const char* name) {
+    return required_.qkv_bias || std::ranges::any_of(file_.tensors(), [&](const GgufTensor& each) {
+             return each.name.starts_with("blk.") && each.name.ends_with(std::string(".") + name);
+           });
+  };
   if (sizes.latent > 0) {
     latent(layer);
   } else if (sizes.cache_of >= 0) {
@@ -185,13 +191,13 @@ void WeightLoader::attention(LayerWeights& layer, bool with_head_norms) {
       leave_out(name);
   } else if (has_in_layer("attn_qkv.weight")) {
     layer.qkv = linear("attn_qkv", std::max(q + k + v, config_.qkv_rows), config_.width,
-                       required_.qkv_bias);
+                       needs_bias("attn_qkv.bias"));
   } else {
-    const bool needs_bias = required_.qkv_bias;
-    layer.q = linear("attn_q", config_.q_has_gate ? 2 * q : q, config_.width, needs_bias);
-    layer.k = linear("attn_k", k, config_.width, needs_bias);
+    layer.q =
+        linear("attn_q", config_.q_has_gate ? 2 * q : q, config_.width, needs_bias("attn_q.bias"));
+    layer.k = linear("attn_k", k, config_.width, needs_bias("attn_k.bias"));
     if (!required_.keys_are_values || has_in_layer("attn_v.weight"))
-      layer.v = linear("attn_v", v, config_.width, needs_bias);
+      layer.v = linear("attn_v", v, config_.width, needs_bias("attn_v.bias"));
   }
   layer.out = linear("attn_output", config_.width, out, required_.output_bias);
   if (with_head_norms) layer.q_norm = head_norm("attn_q_norm", sizes.heads);
