@@ -1,4 +1,5 @@
-// Names of error codes, as shown in JSON and reports.
+// Error, and the names of its codes as shown in JSON and reports. Its members are here so that the
+// files which throw it stay small.
 #include "prism/error.h"
 
 namespace prism {
@@ -28,5 +29,10 @@ const char* error_code_name(ErrorCode code) {
   }
   return "unknown";
 }
+
+Error::Error(ErrorCode code, const std::string& message)
+    : std::runtime_error(message), code_(code) {}
+
+Error::~Error() = default;
 
 }  // namespace prism
