@@ -575,6 +575,32 @@ TEST_P(Attention, ReadsBlocksThroughATable) {
       }
 }
 
+// More tiles than a subgroup has lanes: the blocks of the tiles are looked up in several turns.
+TEST_P(Attention, LooksUpTheBlocksOfManyTiles) {
+  if (slow_compiler()) GTEST_SKIP() << "slow compiler: one decode test is enough";
+  const Place& place = GetParam();
+  for (const bool window : {false, true}) {
+    AttentionOptions options = options_of(32, 2, DType::f16);
+    options.block = 4;
+    options.window = window;
+    const AttentionCase one = make(options, 1, 140, false, {{1, 140}, {1, 64}, {1, 65}, {1, 33}});
+    DecodeTile tile = decode_tile(options, 1);
+    tile.lanes = tile.key_lanes = 32;
+    tile.unroll = 1;
+    for (const uint32_t splits : {1u, 2u}) {
+      tile.direct = splits == 1;
+      EXPECT_EQ(decode_error(place, one, tile, splits, kPlainBound), "") << splits << " splits";
+    }
+    options.block = 32;
+    tile = fragment_decode_tile(options, 1);
+    tile.lanes = 32;
+    tile.direct = true;
+    if (!suits_fragments() || fragment_shared_bytes(options, tile) > shared_bytes()) continue;
+    const AttentionCase deep = make(options, 1, 1100, false, {{1, 1100}, {1, 512}, {1, 544}});
+    EXPECT_EQ(decode_error(place, deep, tile, 1, kFragmentBound), "") << "by fragments";
+  }
+}
+
 std::vector<Place> places() {
   std::vector<Place> all = {Place{}};
   for (const BackendReport& report : discover_backends())

@@ -137,7 +137,7 @@ ir::Kernel attention_decode(const AttentionOptions& options, const DecodeTile& t
     const RowBlock own_rows(arguments, tile);
     const Span& span = own_rows.span;
     const Value &kv_head = own_rows.kv_head, &block = own_rows.block;
-    with_split(own_rows, warp_results, 1, [&](const SplitKeys& split) {
+    with_split(own_rows, warp_results, [&](const SplitKeys& split) {
       const Value &begin = split.begin, &end = split.end;
       CachePositions& positions = split.positions;
       const CacheHead keys(arguments, CacheHead::Of::keys, positions, kv_head),

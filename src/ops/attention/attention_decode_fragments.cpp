@@ -164,7 +164,7 @@ ir::Kernel attention_decode_by_fragments(const AttentionOptions& options, const 
     const Value &kv_head = own_rows.kv_head, &block = own_rows.block;
     // Tiles that are loaded before the loop, and the first that it loads.
     const uint32_t ahead = copies ? stages : 2;
-    with_split(own_rows, results, ahead, [&](const SplitKeys& split) {
+    with_split(own_rows, results, [&](const SplitKeys& split) {
       const Value &begin = split.begin, &end = split.end;
       CachePositions& positions = split.positions;
       Stream key_stream(arguments, CacheHead::Of::keys, positions, kv_head, k_tile, tile, width),

@@ -270,14 +270,18 @@ Span::Span(const In& spans, Value sequence) : Span(spans.load_words(sequence * 4
 Span::Span(Value four) : first_row(four[0]), queries(four[1]), keys(four[2]), slot(four[3]) {}
 
 CachePositions::CachePositions(const AttentionArguments& arguments, Value slot, Value begin,
-                               Value end, Value seen, uint32_t keys, uint32_t ahead)
-    : arguments_(arguments), slot_(slot), end_(end), seen_(seen), keys_(keys) {
+                               Value end, Value seen, uint32_t keys, uint32_t subgroup)
+    : arguments_(arguments),
+      slot_(slot),
+      begin_(begin),
+      end_(end),
+      seen_(seen),
+      keys_(keys),
+      subgroup_(subgroup) {
   const uint32_t block = arguments.options.block;
   if (block == 0) set_bases([&](bool of_values) { return slot * slot_step(of_values); });
   if (block == 0 || block % keys != 0) return;
-  for (uint32_t tile = 0; tile < ahead; ++tile) first_.push_back(block_at(begin + tile * keys));
-  next_.emplace(u32, first_.back(), "block");
-  first_.pop_back();
+  found_.emplace(u32, block_at(subgroup > 0 ? begin + subgroup_lane() * keys : begin), "block");
 }
 
 bool CachePositions::are_apart(bool of_values) const {
@@ -310,12 +314,19 @@ Value CachePositions::in_block(Value block, Value position, bool of_values) cons
 }
 
 void CachePositions::enter(Value first) {
-  if (!next_) return;
-  const bool before_loop = entered_ < first_.size();
-  const Value block = before_loop ? first_[entered_++] : Value(*next_);
+  if (!found_) return;
+  Value block = *found_;
+  if (subgroup_ > 0) {
+    // The CUDA compiler lets the next tile wait for a load of this one, which arrives behind this
+    // tile's copies.
+    const Value tile = (first - begin_) / keys_;
+    if_(first != begin_ && tile % subgroup_ == 0u,
+        [&] { *found_ = block_at(first + subgroup_lane() * keys_); });
+    block = subgroup_shuffle(*found_, tile % subgroup_);
+  }
   set_bases([&](bool of_values) { return in_block(block, first, of_values); });
   tile_ = first;
-  if (!before_loop) *next_ = block_at(first + keys_);
+  if (subgroup_ == 0) *found_ = block_at(first + keys_);
 }
 
 Value CachePositions::holds(Value position) const {

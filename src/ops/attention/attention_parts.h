@@ -87,12 +87,12 @@ struct Span {
 // positions before `seen` are hidden and not read.
 class CachePositions {
  public:
-  // ahead: the constructor looks up the blocks of this many tiles, with loads that do not wait for
-  // each other. All but one of these tiles are entered before the loop over the tiles.
+  // subgroup: each lane of a subgroup of this size looks up the block of another tile, so that the
+  // loop over the tiles rarely loads from the table. 0: each tile looks up the block of the next.
   CachePositions(const AttentionArguments& arguments, dsl::Value slot, dsl::Value begin,
-                 dsl::Value end, dsl::Value seen, uint32_t keys, uint32_t ahead = 1);
+                 dsl::Value end, dsl::Value seen, uint32_t keys, uint32_t subgroup = 0);
   // Called for each tile in order, before it is read. If a tile is within one block, all its
-  // positions share one look-up, which was loaded before or with the previous tile.
+  // positions share one look-up. With subgroups only in group-uniform control flow.
   void enter(dsl::Value first);
   // Whether the position is read.
   dsl::Value holds(dsl::Value position) const;
@@ -110,15 +110,14 @@ class CachePositions {
   void set_bases(const std::function<dsl::Value(bool)>& base);
 
   const AttentionArguments& arguments_;
-  dsl::Value slot_, end_, seen_;
-  uint32_t keys_;
+  dsl::Value slot_, begin_, end_, seen_;
+  uint32_t keys_, subgroup_;
   // The first position of the tile, in blocks; none: that of the sequence.
   std::optional<dsl::Value> tile_;
   // Its index in keys and values; none: each position looks up its own.
   std::optional<dsl::Value> bases_[2];
-  std::vector<dsl::Value> first_;  // the blocks of the tiles entered before the loop
-  size_t entered_ = 0;             // how many of these were entered
-  std::optional<dsl::Var> next_;   // the block of the next tile of the loop
+  // The block that was looked up last: of the next tile, or of this lane's tile.
+  std::optional<dsl::Var> found_;
 };
 
 // One head of k or v as 16-byte chunks, as many as a key has; zeros follow the last element.

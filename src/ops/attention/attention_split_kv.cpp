@@ -279,14 +279,14 @@ AttentionArguments::Result result_of(const DecodeTile& tile) {
   return tile.direct ? Result::out : tile.merges ? Result::both : Result::partial;
 }
 
-void with_split(const RowBlock& rows, const SubgroupSums& sums, uint32_t ahead,
+void with_split(const RowBlock& rows, const SubgroupSums& sums,
                 const std::function<void(const SplitKeys&)>& attend) {
   const DecodeTile& tile = rows.tile;
   const Value split = group_id(0), splits = group_count(0);
   const Cut cut(rows.arguments, tile, rows.span, rows.block, splits);
   const Value begin = cut.begin + split * cut.each, end = min(begin + cut.each, cut.end);
   CachePositions positions(rows.arguments, rows.span.slot, begin, end, cut.seen, tile.keys(),
-                           ahead);
+                           kDecodeSubgroup);
   wait_previous();
   const auto attend_all = [&] {
     attend({begin, end, cut.seen, positions});

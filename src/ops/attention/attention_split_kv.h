@@ -83,9 +83,8 @@ struct SplitKeys {
 };
 
 // Waits for the previous launch, calls attend, which leaves the sums of every subgroup, for this
-// group's split, and writes the result. ahead: tiles whose blocks of the cache are looked up before
-// the wait (CachePositions).
-void with_split(const RowBlock& rows, const SubgroupSums& sums, uint32_t ahead,
+// group's split, and writes the result.
+void with_split(const RowBlock& rows, const SubgroupSums& sums,
                 const std::function<void(const SplitKeys&)>& attend);
 
 // attention_decode for tiles with stages.
