@@ -111,6 +111,66 @@ TEST_F(DecodeDevice, SeveralSequencesAtOnce) {
   }
 }
 
+// Sequences leave and enter the running loop while steps run ahead, and go on where they were.
+TEST_F(DecodeDevice, SequencesReplaceOthers) {
+  const std::vector<int32_t> expected = ids();
+  for (const Device& device : test::every_device()) {
+    SCOPED_TRACE(device.id());
+    Model model = Model::load(
+        small(),
+        {.placement = place_on(small(), device, 80, DType::f32), .slots = 5, .cache_block = 4});
+    std::vector<int32_t> length = {4, 20, 11, 7, 15};  // by slot; the tokens that are known
+    for (int32_t slot = 0; slot < 5; ++slot)
+      model.prefill(slot, 0, std::span(expected).first(static_cast<size_t>(length[size_t(slot)])));
+    const auto sequence = [&](int32_t slot) {
+      const int32_t known = length[static_cast<size_t>(slot)];
+      return DecodeLoop::Sequence{slot, known, expected[static_cast<size_t>(known)]};
+    };
+    DecodeLoop loop(model);
+    std::vector<int32_t> rows = {0, 1, 2};
+    loop.start({sequence(0), sequence(1), sequence(2)});
+    // Each turn two slots that wait take the rows of others. A turn is read after the next one has
+    // begun.
+    std::vector<std::vector<int32_t>> slots_of_step;
+    const auto read = [&](int64_t step) {
+      const std::vector<int32_t> tokens = loop.read(step);
+      ASSERT_EQ(tokens.size(), 3u);
+      for (size_t row = 0; row < 3; ++row) {
+        int32_t& known = length[static_cast<size_t>(slots_of_step[static_cast<size_t>(step)][row])];
+        EXPECT_EQ(tokens[row], expected[static_cast<size_t>(++known)]) << step << " " << row;
+      }
+    };
+    for (int turn = 0; turn < 8; ++turn) {
+      if (turn > 0) {
+        std::vector<DecodeLoop::Replacement> changes;
+        std::vector<int32_t> waiting;
+        for (int32_t slot = 0; slot < 5; ++slot)
+          if (!std::ranges::count(rows, slot)) waiting.push_back(slot);
+        for (const int i : {0, 1}) {
+          const auto row = static_cast<size_t>((turn + i) % 3);
+          rows[row] = waiting[static_cast<size_t>(i)];
+          changes.push_back({row, sequence(rows[row])});
+        }
+        ASSERT_TRUE(loop.replace(changes));
+      }
+      for (int step = 0; step < 2; ++step) {
+        loop.queue_step();
+        slots_of_step.push_back(rows);
+        if (loop.queued() > 1) read(loop.queued() - 2);
+      }
+    }
+    read(loop.queued() - 1);
+    // What the plan of greedy rows cannot do needs another start.
+    const DecodeLoop::Replacement drawn{0,
+                                        {.slot = rows[0],
+                                         .position = length[size_t(rows[0])],
+                                         .token = 1,
+                                         .sampling = {.temperature = 1}}};
+    EXPECT_FALSE(loop.replace(std::span(&drawn, 1)));
+    EXPECT_THROW(loop.replace(std::vector<DecodeLoop::Replacement>{{3, sequence(0)}}), Error);
+  }
+}
+
 // Texts cross the borders of small blocks on the device, through tables with blocks of each other.
 // When the cache is full, the loop ends and can be restarted.
 TEST_F(DecodeDevice, CrossesBlocks) {

@@ -128,11 +128,12 @@ void time_device(const Options& o, const std::string& device, int64_t context,
   end_progress();
 }
 
-// The first number of texts whose total is below that of fewer texts, or 0.
+// The first number of texts whose total is below that of fewer texts by more than noise, or 0.
 int64_t falls_at(const std::vector<Row>& rows) {
+  constexpr double kNoise = 0.01;
   for (size_t i = 1; i < rows.size(); ++i)
     if (rows[i].device == rows[i - 1].device && rows[i].texts > rows[i - 1].texts &&
-        rows[i].rate < rows[i - 1].rate)
+        rows[i].rate < (1 - kNoise) * rows[i - 1].rate)
       return rows[i].texts;
   return 0;
 }

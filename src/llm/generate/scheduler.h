@@ -101,12 +101,21 @@ class Scheduler {
   };
   // The sequences of the decode loop, while it runs.
   struct Decoding {
-    std::vector<int64_t> ids;
+    struct Row {
+      int64_t id = 0;
+      int64_t end = 0;  // the number of the step before which it has all of its tokens
+    };
+    struct Turn {
+      int64_t first = 0;  // step
+      std::vector<Row> rows;
+    };
+    // The front has the next step to be read, the back the next one to be queued.
+    std::deque<Turn> turns;
     int64_t done = 0;      // steps whose tokens were read
-    int64_t limit = 0;     // steps until one of them ends
+    int64_t limit = 0;     // the step before which the turn ends
     int64_t ahead = 1;     // steps queued before the first is read
     bool is_over = false;  // only the steps already queued are read
-    // When the last step was read, and the shortest time between two reads in this turn.
+    // When the last step was read, and the shortest time between two reads of late.
     std::chrono::steady_clock::time_point read = {};
     double fastest = kUnmeasured;
     static constexpr double kUnmeasured = std::numeric_limits<double>::infinity();
@@ -141,8 +150,12 @@ class Scheduler {
   void sample(const Tensor& logits, std::span<Active* const> wanted);
   void decode();
   void start_decoding();
-  TextsPerStep::Turn next_turn() const;  // of the active sequences
-  void learn_step(Decoding& decoding);   // after each read
+  // Lets the sequences that wait for their turn replace others in the running loop. Returns false
+  // if the loop has to end and start anew for the next turn.
+  bool change_turn();
+  TextsPerStep::Turn next_turn(int64_t texts) const;
+  void begin_turn(Decoding::Turn turn, int64_t steps);
+  void learn_step(Decoding& decoding);  // after each read
   // Checks proposed tokens of the sequences in one batch. Returns false, and does nothing, if there
   // are none that are worth it.
   bool speculate();

@@ -2,16 +2,26 @@
 #include <algorithm>
 #include <chrono>
 #include <utility>
+#include <vector>
 
 #include "llm/generate/model_failure.h"
 #include "llm/generate/scheduler.h"
 
 namespace prism::llm {
 
-TextsPerStep::Turn Scheduler::next_turn() const {
-  const auto texts = std::ssize(active_);
-  if (most_decoding_ > 0)
-    return {std::min<int64_t>(texts, most_decoding_), TextsPerStep::kTurnSteps};
+namespace {
+
+// The last token of a sequence is not in the cache yet.
+DecodeLoop::Sequence looped(const Sequence& sequence, int32_t slot) {
+  const std::vector<int32_t>& tokens = sequence.tokens();
+  return {slot, static_cast<int32_t>(tokens.size() - 1), tokens.back(), sequence.device_sampling(),
+          !sequence.samples_on_device()};
+}
+
+}  // namespace
+
+TextsPerStep::Turn Scheduler::next_turn(int64_t texts) const {
+  if (most_decoding_ > 0) return {std::min(texts, most_decoding_), TextsPerStep::kTurnSteps};
   // Speculation measures steps of all sequences, and fills them with proposals.
   const bool speculates = speculation_ && std::ranges::any_of(active_, [](const Active& active) {
                             return active.sequence->options().speculate;
@@ -30,34 +40,75 @@ void Scheduler::learn_step(Decoding& decoding) {
     const std::chrono::duration<double> took = decoding.read - before;
     decoding.fastest = std::min(decoding.fastest, took.count());
   }
-  if (decoding.done % TextsPerStep::kTurnSteps != 0) return;
-  texts_per_step_.learn(model_.padded_rows(std::ssize(decoding.ids)),
+  if (decoding.done % TextsPerStep::kTrialSteps != 0) return;
+  texts_per_step_.learn(model_.padded_rows(std::ssize(decoding.turns.front().rows)),
                         std::exchange(decoding.fastest, Decoding::kUnmeasured));
+}
+
+void Scheduler::begin_turn(Decoding::Turn turn, int64_t steps) {
+  Decoding& now = *decoding_;
+  const int64_t end = std::ranges::min(turn.rows, {}, &Decoding::Row::end).end;
+  now.limit = turn.first + std::min(steps, end - turn.first);
+  now.turns.push_back(std::move(turn));
+  // Those that wait now are the first of the next turn.
+  std::ranges::stable_partition(active_, [&](const Active& active) {
+    return !std::ranges::count(now.turns.back().rows, active.sequence->id(), &Decoding::Row::id);
+  });
 }
 
 void Scheduler::start_decoding() {
   make_room();
-  const TextsPerStep::Turn turn = next_turn();
+  const TextsPerStep::Turn turn = next_turn(std::ssize(active_));
   if (!loop_) loop_ = std::make_unique<DecodeLoop>(model_);
   // A device runs the next step while the host handles this token. On the CPU both use the same
   // threads, and a token that the host chooses is not known before.
-  Decoding decoding{.ids = {}, .limit = turn.steps, .ahead = 2};
-  if (model_.placement().output.backend() == "cpu") decoding.ahead = 1;
+  int64_t ahead = model_.placement().output.backend() == "cpu" ? 1 : 2;
+  Decoding::Turn first;
   std::vector<DecodeLoop::Sequence> sequences;
   for (const Active& active : std::span(active_).first(static_cast<size_t>(turn.texts))) {
-    const Sequence& sequence = *active.sequence;
-    const std::vector<int32_t>& tokens = sequence.tokens();
-    const bool on_host = !sequence.samples_on_device();
-    sequences.push_back({active.slot, static_cast<int32_t>(tokens.size() - 1), tokens.back(),
-                         sequence.device_sampling(), on_host});
-    decoding.ids.push_back(sequence.id());
-    decoding.limit = std::min(decoding.limit, sequence.tokens_left());
-    if (on_host) decoding.ahead = 1;
+    sequences.push_back(looped(*active.sequence, active.slot));
+    first.rows.push_back({active.sequence->id(), active.sequence->tokens_left()});
+    if (sequences.back().on_host) ahead = 1;
   }
   on_devices([&] { loop_->start(sequences); });
-  decoding_ = std::move(decoding);
-  // Those that wait now are the first of the next turn.
-  std::rotate(active_.begin(), active_.begin() + turn.texts, active_.end());
+  decoding_.emplace().ahead = ahead;
+  begin_turn(std::move(first), turn.steps);
+}
+
+bool Scheduler::change_turn() {
+  const int64_t next = loop_->queued();
+  Decoding::Turn turn = decoding_->turns.back();
+  turn.first = next;
+  // The rows whose sequence will have ended, though its last tokens may not be read yet.
+  const auto has_ended = [&](int64_t id) {
+    const auto row = std::ranges::find(turn.rows, id, &Decoding::Row::id);
+    return row != turn.rows.end() && row->end <= next;
+  };
+  std::vector<const Active*> going_on;  // those that have waited longest come first
+  for (const Active& active : active_) {
+    if (has_ended(active.sequence->id())) continue;
+    if (missing(active) != 1) return false;  // it was shifted
+    going_on.push_back(&active);
+  }
+  const TextsPerStep::Turn chosen = next_turn(std::ssize(going_on));
+  if (chosen.texts != std::ssize(turn.rows)) return false;
+  going_on.resize(turn.rows.size());
+
+  // Each that waited takes the row of one that is not among them any more. It left the loop at
+  // least a step ago, so its last token is known.
+  const auto id_of = [](const Active* active) { return active->sequence->id(); };
+  std::vector<DecodeLoop::Replacement> changes;
+  size_t row = 0;
+  for (const Active* const active : going_on) {
+    if (std::ranges::count(decoding_->turns.back().rows, id_of(active), &Decoding::Row::id))
+      continue;
+    while (std::ranges::count(going_on, turn.rows[row].id, id_of)) ++row;
+    changes.push_back({row, looped(*active->sequence, active->slot)});
+    turn.rows[row++] = {id_of(active), next + active->sequence->tokens_left()};
+  }
+  if (!changes.empty() && !on_devices([&] { return loop_->replace(changes); })) return false;
+  begin_turn(std::move(turn), chosen.steps);
+  return true;
 }
 
 void Scheduler::decode() {
@@ -70,19 +121,23 @@ void Scheduler::decode() {
   // Once a sequence ends or another can begin, no more steps are queued. Those already queued are
   // still valid for the other sequences.
   const auto check = [&] {
-    for (const int64_t id : now.ids) now.is_over = now.is_over || !continues(find(id));
-    now.is_over = now.is_over || now.done == now.limit ||
-                  (!waiting_.empty() && active_.size() < is_free_.size() && !lacks_blocks_);
+    for (const Decoding::Row& row : now.turns.back().rows)
+      now.is_over = now.is_over || !continues(find(row.id));
+    now.is_over =
+        now.is_over || (!waiting_.empty() && active_.size() < is_free_.size() && !lacks_blocks_);
   };
   check();
-  while (!now.is_over && loop_->queued() < std::min(now.limit, now.done + now.ahead)) {
-    now.is_over = on_devices([&] { return loop_->steps_left(); }) == 0;
+  while (!now.is_over && loop_->queued() < now.done + now.ahead) {
+    now.is_over = (loop_->queued() == now.limit && !change_turn()) ||
+                  on_devices([&] { return loop_->steps_left(); }) == 0;
     if (!now.is_over) on_devices([&] { loop_->queue_step(); });
   }
   if (now.done < loop_->queued()) {
+    while (now.turns.size() > 1 && now.turns[1].first <= now.done) now.turns.pop_front();
+    const std::vector<Decoding::Row>& rows = now.turns.front().rows;
     const std::vector<int32_t> tokens = on_devices([&] { return loop_->read(now.done++); });
-    for (size_t i = 0; i < now.ids.size(); ++i) {
-      Active* const active = find(now.ids[i]);
+    for (size_t i = 0; i < rows.size(); ++i) {
+      Active* const active = find(rows[i].id);
       if (!continues(active)) continue;  // it has ended or was shifted
       Sequence& sequence = *active->sequence;
       ++active->cached;
@@ -95,7 +150,7 @@ void Scheduler::decode() {
     }
     learn_step(now);
     const std::chrono::duration<double> took = now.read - begun;
-    if (speculation_ && now.done > 1) speculation_->learn_step(std::ssize(now.ids), took.count());
+    if (speculation_ && now.done > 1) speculation_->learn_step(std::ssize(rows), took.count());
   }
   check();
   if (now.is_over && now.done == loop_->queued()) decoding_.reset();

@@ -15,13 +15,13 @@ TextsPerStep::Turn TextsPerStep::choose(int64_t texts, int64_t rows,
   if (std::ranges::none_of(smaller,
                            [&](int64_t size) { return is_worth_a_try(size) || is_known(size); }))
     return {texts, INT64_MAX};
-  if (!is_known(rows)) return {texts, kTurnSteps};
+  if (!is_known(rows)) return {texts, kTrialSteps};
   double best_rate = static_cast<double>(texts) / times_.seconds(rows);
-  // All together: other sizes are looked at again after so many turns.
-  Turn best{texts, 32 * kTurnSteps};
+  // All together: other sizes are looked at again after so many steps.
+  Turn best{texts, 32 * kTrialSteps};
   for (const int64_t size : smaller) {
     if (!is_known(size)) {
-      if (is_worth_a_try(size)) return {size, kTurnSteps};
+      if (is_worth_a_try(size)) return {size, kTrialSteps};
       continue;
     }
     const double rate =

@@ -14,13 +14,13 @@ namespace prism::llm {
 
 class TextsPerStep {
  public:
-  // Steps of a turn. A change of turns leaves a device idle for a moment, because no step runs
-  // ahead of it; but after longer turns texts of equal length end further apart, and the last steps
-  // have fewer texts.
-  static constexpr int64_t kTurnSteps = 4;
-  // What a change costs: on an H200 with an 8B Q4_K_M 0.16 to 0.35 ms, for 33 to 49 texts that
-  // wrote 64 tokens each in turns of two steps.
-  static constexpr double kChangeSeconds = 2e-4;
+  // Steps of a turn. Short ones let texts of equal length end together, so that the last steps are
+  // full, too.
+  static constexpr int64_t kTurnSteps = 2;
+  // Steps after which the time of a step is known.
+  static constexpr int64_t kTrialSteps = 4;
+  // What a change of turns costs: the words of the rows that change are written between two steps.
+  static constexpr double kChangeSeconds = 2e-5;
   struct Turn {
     int64_t texts = 0;
     int64_t steps = 0;  // after which to choose again
@@ -28,9 +28,9 @@ class TextsPerStep {
 
   // The next turn of `texts` texts, a step of which computes `rows` rows. smaller: the numbers of
   // texts, from the largest on, after which the time of a step jumps (Model::rows_before_jump). A
-  // size that was not measured lately is tried for a turn.
+  // size that was not measured lately is tried.
   Turn choose(int64_t texts, int64_t rows, std::span<const int64_t> smaller) const;
-  void learn(int64_t rows, double seconds) { times_.learn(rows, seconds); }  // once a turn
+  void learn(int64_t rows, double seconds) { times_.learn(rows, seconds); }
 
  private:
   StepTimes times_;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -30,15 +31,16 @@ struct FakeDevice {
 // Tokens per second of so many texts, over this many steps.
 double rate(const FakeDevice& device, TextsPerStep& choice, int64_t texts, int64_t steps) {
   double seconds = 0, tokens = 0;
+  int64_t size = 0, alike = 0;
   for (int64_t done = 0; done < steps;) {
     const TextsPerStep::Turn turn =
         choice.choose(texts, device.padded(texts), device.smaller(texts));
     const int64_t rows = device.padded(turn.texts);
+    if (std::exchange(size, turn.texts) != turn.texts) alike = 0;
     for (int64_t i = 0; i < std::min(turn.steps, steps - done); ++i) {
       seconds += device.seconds(rows);
       tokens += static_cast<double>(turn.texts);
-      if (i % TextsPerStep::kTurnSteps == TextsPerStep::kTurnSteps - 1)
-        choice.learn(rows, device.seconds(rows));
+      if (++alike % TextsPerStep::kTrialSteps == 0) choice.learn(rows, device.seconds(rows));
     }
     done += std::min(turn.steps, steps - done);
   }
@@ -96,7 +98,7 @@ TEST(TextsPerStep, TakesTheFullStepWhereOneMoreTextCostsAJump) {
 
 TEST(TextsPerStep, TakesAllWhereChangesOfTurnsCostMore) {
   // 16 of 17 texts give more tokens per second than 17, but only without the changes.
-  for (const auto& [scale, chosen] : {std::pair{1.0, 16}, {0.02, 17}}) {
+  for (const auto& [scale, chosen] : {std::pair{1.0, 16}, {0.002, 17}}) {
     const double few = scale * 4.6e-3, more = scale * 6.75e-3;
     const FakeDevice device{{16, 32}, [&](int64_t rows) { return rows <= 16 ? few : more; }};
     TextsPerStep choice;

@@ -46,6 +46,11 @@ void put_sampling(const Sampling& sampling, int32_t* words) {
   words[5] = static_cast<int32_t>(static_cast<uint32_t>(sampling.seed >> 32));
 }
 
+// The host chooses for a sequence on_host, whatever the device does.
+Sampling device_sampling(const DecodeLoop::Sequence& sequence) {
+  return sequence.on_host ? Sampling() : sequence.sampling;
+}
+
 Tensor chosen(const Tensor& logits, int64_t candidates, const Tensor& sampling,
               const Tensor& positions) {
   if (candidates == 0) return finite_argmax(logits);
@@ -88,17 +93,25 @@ struct DecodeLoop::State {
   Model::State& model;
   std::map<Key, Entry> entries;
   Entry* now = nullptr;
-  std::vector<int32_t> slots;
-  std::vector<int64_t> positions;  // of the first step
-  std::vector<bool> wants_token;   // of each sequence on_host: a step has run since set_token()
-  std::vector<bool> on_host;
+  Key now_key;
+  // Their positions are those of the first step, or what they would have been.
+  std::vector<Sequence> sequences;
+  std::vector<bool> wants_token;  // of each sequence on_host: a step has run since set_token()
   int64_t queued = 0;
   int64_t context_left = 0, blocks_left = 0;  // steps until one of them ends
   std::deque<Event> done;  // completion of the last steps, on asynchronous devices
   std::unique_ptr<Queue> reader;
 
   explicit State(Model::State& of) : model(of) {}
-  // Reserves blocks for the next steps: one block's worth, or as many as there are.
+  int64_t next_position(const Sequence& sequence) const { return sequence.position + queued; }
+  // What the next step computes; only the tokens that start() or replace() got are known.
+  std::vector<SequencePart> next_parts(std::span<const Sequence> of) const;
+  Key key_for(std::span<const Sequence> of) const;
+  // The words of the next step, up to the end of the sampling settings.
+  std::vector<int32_t> pack(std::span<const SequencePart> parts) const;
+  // Reserves blocks for the next steps, of which each sequence has one: one block's worth, or as
+  // many as there are.
+  void reserve_first();
   void reserve_ahead();
   Entry& entry(const Key& key);
   const DeviceBatch& output_batch() const {
@@ -150,15 +163,48 @@ DecodeLoop::State::Entry& DecodeLoop::State::entry(const Key& key) {
   return entries.emplace(key, std::move(made)).first->second;
 }
 
+std::vector<SequencePart> DecodeLoop::State::next_parts(std::span<const Sequence> of) const {
+  std::vector<SequencePart> parts;
+  for (const Sequence& each : of)
+    parts.push_back({each.slot, static_cast<int32_t>(next_position(each)),
+                     std::span(&each.token, 1), Wanted::last});
+  return parts;
+}
+
+DecodeLoop::State::Key DecodeLoop::State::key_for(std::span<const Sequence> of) const {
+  std::vector<Sampling> sampling;
+  for (const Sequence& each : of) sampling.push_back(device_sampling(each));
+  return {.rows = model.shape_for(next_parts(of)).rows,
+          .candidates = candidates_for(sampling, model.config.vocabulary),
+          .keeps_logits = std::ranges::any_of(of, &Sequence::on_host)};
+}
+
+std::vector<int32_t> DecodeLoop::State::pack(std::span<const SequencePart> parts) const {
+  std::vector<int32_t> words = now->plan.layout.pack(parts, model.cache);
+  words.resize(static_cast<size_t>(now->sampling + now_key.rows * kSamplingWords));
+  for (size_t i = 0; i < sequences.size(); ++i)
+    put_sampling(device_sampling(sequences[i]),
+                 &words[static_cast<size_t>(now->sampling) + i * kSamplingWords]);
+  return words;
+}
+
+void DecodeLoop::State::reserve_first() {
+  context_left = model.cache.positions();
+  for (const Sequence& each : sequences)
+    context_left = std::min(context_left, model.cache.positions() - next_position(each));
+  blocks_left = 1;
+  reserve_ahead();
+}
+
 void DecodeLoop::State::reserve_ahead() {
   KvCache& cache = model.cache;
   int64_t least = context_left;
-  for (size_t i = 0; i < slots.size(); ++i) {
-    const int64_t first = positions[i] + queued;
+  for (const Sequence& each : sequences) {
+    const int64_t first = next_position(each);
     int64_t room = blocks_left;
     for (const int64_t ahead : {cache.block() + 1, int64_t{2}}) {
       const int64_t end = std::min(first + ahead, cache.positions());
-      if (!cache.reserve(slots[i], first, end)) continue;
+      if (!cache.reserve(each.slot, first, end)) continue;
       room = end - first;
       break;
     }
@@ -181,38 +227,66 @@ DecodeLoop::DecodeLoop(DecodeLoop&&) noexcept = default;
 void DecodeLoop::start(std::span<const Sequence> sequences) {
   State& s = *state_;
   if (sequences.empty()) fail("decode: start() got no sequences; give it at least one");
-  std::vector<SequencePart> parts;
-  std::vector<Sampling> sampling;
-  s.context_left = s.model.cache.positions();
-  s.slots.clear();
-  s.positions.clear();
-  s.on_host.clear();
-  for (const Sequence& each : sequences) {
-    s.on_host.push_back(each.on_host);
-    parts.push_back({each.slot, each.position, std::span(&each.token, 1), Wanted::last});
-    sampling.push_back(each.on_host ? Sampling() : each.sampling);
-    s.slots.push_back(each.slot);
-    s.positions.push_back(each.position);
-    s.context_left = std::min<int64_t>(s.context_left, s.model.cache.positions() - each.position);
-  }
+  s.sequences.assign(sequences.begin(), sequences.end());
   s.queued = 0;
+  const std::vector<SequencePart> parts = s.next_parts(s.sequences);
   s.model.check(parts);
   s.model.check_devices();
   const FallbackHeld held;  // the model moves as a whole, so single tensors must not
   s.model.reserve(parts);
-  s.blocks_left = 1;
-  s.reserve_ahead();
-  State::Entry& entry = s.entry({.rows = s.model.shape_for(parts).rows,
-                                 .candidates = candidates_for(sampling, s.model.config.vocabulary),
-                                 .keeps_logits = std::ranges::count(s.on_host, true) > 0});
-  std::vector<int32_t> words = entry.plan.layout.pack(parts, s.model.cache);
-  words.resize(static_cast<size_t>(entry.words));
-  for (size_t i = 0; i < sampling.size(); ++i)
-    put_sampling(sampling[i], &words[static_cast<size_t>(entry.sampling) + i * kSamplingWords]);
-  entry.plan.write(words);
-  s.now = &entry;
-  s.wants_token.assign(s.slots.size(), false);
+  s.reserve_first();
+  s.now_key = s.key_for(s.sequences);
+  s.now = &s.entry(s.now_key);
+  std::vector<int32_t> words = s.pack(parts);
+  words.resize(static_cast<size_t>(s.now->words));
+  s.now->plan.write(words);
+  s.wants_token.assign(s.sequences.size(), false);
   s.done.clear();
+}
+
+bool DecodeLoop::replace(std::span<const Replacement> changes) {
+  State& s = *state_;
+  if (!s.now) fail("decode: replace() before start(); call start() first");
+  std::vector<Sequence> after = s.sequences;
+  for (const Replacement& each : changes) {
+    if (each.row >= after.size())
+      fail(fmt::format("decode: replace() of row {}; there are {}", each.row, after.size()));
+    after[each.row] = each.sequence;
+    after[each.row].position -= static_cast<int32_t>(s.queued);
+  }
+  const State::Key key = s.key_for(after);
+  if (key.keeps_logits || s.now_key.keeps_logits || key.candidates > s.now_key.candidates)
+    return false;
+  const std::vector<SequencePart> parts = s.next_parts(after);
+  s.model.check(parts);
+  if (steps_left() == 0) return false;
+  for (const Replacement& each : changes) {
+    const int64_t position = each.sequence.position;
+    if (!s.model.cache.reserve(each.sequence.slot, position, position + 1)) return false;
+  }
+  s.sequences = std::move(after);
+  s.reserve_first();
+  const std::vector<int32_t> words = s.pack(s.next_parts(s.sequences));
+  const auto write = [&](int64_t first, int64_t end) {
+    s.now->plan.write(
+        std::span(words).subspan(static_cast<size_t>(first), static_cast<size_t>(end - first)),
+        first);
+  };
+  // Only the device knows the tokens of the other rows. Everything else stands behind the tokens,
+  // and the host knows how far the steps queued so far will have advanced it.
+  const BatchLayout& layout = s.now->plan.layout;
+  // Each write costs some microseconds between two steps, so adjacent rows share one.
+  std::vector<size_t> rows;
+  for (const Replacement& each : changes) rows.push_back(each.row);
+  std::ranges::sort(rows);
+  for (size_t i = 0, end = 0; i < rows.size(); i = end) {
+    end = i + 1;
+    while (end < rows.size() && rows[end] == rows[i] + (end - i)) ++end;
+    const int64_t first = layout.tokens_at() + static_cast<int64_t>(rows[i]);
+    write(first, first + static_cast<int64_t>(end - i));
+  }
+  write(layout.positions_at(), std::ssize(words));
+  return true;
 }
 
 int64_t DecodeLoop::queue_step() {
@@ -229,11 +303,11 @@ int64_t DecodeLoop::queue_step() {
     throw Error(ErrorCode::kOutOfMemory,
                 fmt::format("decode: the KV cache has no free block for the next position of {} "
                             "texts; finish other texts, or load the model with a larger cache",
-                            s.slots.size()));
-  for (size_t i = 0; i < s.slots.size(); ++i)
-    s.model.cache.states().advance(s.slots[i], s.positions[i] + s.queued + 1);
+                            s.sequences.size()));
+  for (const Sequence& each : s.sequences)
+    s.model.cache.states().advance(each.slot, s.next_position(each) + 1);
   s.now->plan.plan->run();
-  s.wants_token = s.on_host;
+  for (size_t i = 0; i < s.sequences.size(); ++i) s.wants_token[i] = s.sequences[i].on_host;
   const Device& output = s.model.options.placement.output;
   if (!output.info().is_cpu) {
     s.done.push_back(watching(output, [&] { return output.queue().record_event(); }));
@@ -253,12 +327,9 @@ int64_t DecodeLoop::steps_left() {
   if (s.blocks_left == 1 && s.context_left > 1) {
     s.reserve_ahead();
     const BatchLayout& layout = s.now->plan.layout;
-    if (s.blocks_left > 1) {
-      const int32_t any = 0;
-      std::vector<SequencePart> parts;
-      for (const int32_t slot : s.slots) parts.push_back({slot, 0, std::span(&any, 1)});
-      s.now->plan.write(layout.pack_tables(parts, s.model.cache), layout.tables_at());
-    }
+    if (s.blocks_left > 1)
+      s.now->plan.write(layout.pack_tables(s.next_parts(s.sequences), s.model.cache),
+                        layout.tables_at());
   }
   return s.blocks_left;
 }
@@ -268,7 +339,7 @@ std::vector<int32_t> DecodeLoop::read(int64_t step) {
   if (step < 0 || step >= s.queued || step + kHistory < s.queued)
     fail(fmt::format("decode: step {} was requested, {} are queued and the last {} can be read",
                      step, s.queued, kHistory));
-  std::vector<int32_t> tokens(s.slots.size());
+  std::vector<int32_t> tokens(s.sequences.size());
   const AdvancePlaces& places = s.now->places;
   const auto offset =
       static_cast<uint64_t>(places.history + step % kHistory * places.rows) * sizeof(int32_t);
@@ -289,7 +360,7 @@ std::vector<int32_t> DecodeLoop::read(int64_t step) {
 
 std::vector<float> DecodeLoop::logits(size_t i) {
   State& s = *state_;
-  if (i >= s.slots.size() || !s.on_host[i] || s.queued == 0)
+  if (i >= s.sequences.size() || !s.sequences[i].on_host || s.queued == 0)
     fail(
         fmt::format("decode: logits of sequence {} were requested, which is not on_host or has "
                     "made no step",
@@ -303,9 +374,9 @@ std::vector<float> DecodeLoop::logits(size_t i) {
 
 void DecodeLoop::set_token(size_t i, int32_t token) {
   State& s = *state_;
-  if (i >= s.slots.size() || token < 0 || token >= s.model.config.vocabulary)
+  if (i >= s.sequences.size() || token < 0 || token >= s.model.config.vocabulary)
     fail(fmt::format("decode: token {} for sequence {} of {}; the vocabulary has {}", token, i,
-                     s.slots.size(), s.model.config.vocabulary));
+                     s.sequences.size(), s.model.config.vocabulary));
   const uint64_t offset =
       (static_cast<uint64_t>(s.now->plan.layout.tokens_at()) + i) * sizeof(int32_t);
   for (const DeviceBatch& each : s.now->plan.batches)

@@ -61,10 +61,19 @@ class DecodeLoop {
   void start(std::initializer_list<Sequence> sequences) {
     start(std::span<const Sequence>(sequences.begin(), sequences.size()));
   }
+  struct Replacement {
+    size_t row = 0;  // of the sequence, in the order of start()
+    Sequence sequence;
+  };
+  // From the next step on, these rows hold other sequences, and the rest goes on. Steps queued
+  // before can still be read; a row is then the sequence that it was. Returns false, and changes
+  // nothing, if the loop has to start anew for that: sequences on_host, a sampling that needs
+  // another plan, or no block for the next step.
+  bool replace(std::span<const Replacement> changes);
   // Queues one step of all sequences and returns its number, counted from 0. The step writes the
-  // keys and values at position + number. Asynchronous on devices with asynchronous queues. Throws
-  // kInvalidArgument if a sequence has reached the end of the context, kOutOfMemory if there is no
-  // block for it; then steps_left() is 0.
+  // keys and values of the next position of each. Asynchronous on devices with asynchronous queues.
+  // Throws kInvalidArgument if a sequence has reached the end of the context, kOutOfMemory if there
+  // is no block for it; then steps_left() is 0.
   int64_t queue_step();
   int64_t queued() const;
   // The number of steps that can be queued now. Gives the sequences more blocks when they are about
