@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <mutex>
 
 #include "cli/terminal.h"
@@ -44,6 +45,24 @@ std::string transfer_text(const std::string& label, const Transfer& at) {
   const auto full = static_cast<size_t>(share * kBar);
   return fmt::format("{} [{}{}] {:3.0f}% of {}{}", name, std::string(full, '#'),
                      std::string(kBar - full, '.'), share * 100, size_text(at.all), rate);
+}
+
+std::string prompt_text(const llm::PromptProgress& at) {
+  const auto all = static_cast<double>(at.tokens), read = static_cast<double>(at.read),
+             rate = (read - static_cast<double>(at.reused)) / at.seconds;
+  std::string text =
+      fmt::format("reading the prompt: {:.0f}% of {} tokens", std::floor(100 * read / all),
+                  exact_count_text(static_cast<uint64_t>(at.tokens)));
+  if (at.read > at.reused && at.read < at.tokens)
+    text += fmt::format(", {} left", duration_text((all - read) / rate));
+  return text;
+}
+
+void prompt_progress(const llm::PromptProgress& at) {
+  if (at.read < at.tokens)
+    progress(prompt_text(at));
+  else
+    end_progress();
 }
 
 void progress_bar(const std::string& label, uint64_t done, uint64_t all) {

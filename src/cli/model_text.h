@@ -5,6 +5,7 @@
 #include <string>
 
 #include "base/units.h"
+#include "prism/llm/generation.h"
 
 namespace prism::cli {
 
@@ -21,6 +22,12 @@ struct Transfer {
 };
 // "label [####......]  45% of 93.8 MB, 12.3 MB/s, 4 s left", at most 79 columns wide.
 std::string transfer_text(const std::string& label, const Transfer& transfer);
+
+// "reading the prompt: 45% of 6,120 tokens, 4 s left".
+std::string prompt_text(const llm::PromptProgress& progress);
+
+// Shows prompt_text on standard error until the prompt has been read; only on a terminal.
+void prompt_progress(const llm::PromptProgress& progress);
 
 // Shows transfer_text on standard error and rewrites it in place; only on a terminal.
 void progress_bar(const std::string& label, uint64_t done, uint64_t all);

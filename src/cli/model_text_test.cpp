@@ -32,6 +32,14 @@ TEST(TransferText, FitsATerminal) {
   EXPECT_NE(text.find("4_K_M.gguf ["), std::string::npos) << text;
 }
 
+TEST(PromptText, ShowsShareAndTimeLeft) {
+  EXPECT_EQ(prompt_text({.tokens = 6120, .reused = 0, .read = 0, .seconds = 0}),
+            "reading the prompt: 0% of 6,120 tokens");
+  // What was in the cache says nothing about the speed.
+  EXPECT_EQ(prompt_text({.tokens = 6120, .reused = 2120, .read = 4120, .seconds = 10}),
+            "reading the prompt: 67% of 6,120 tokens, 10 s left");
+}
+
 TEST(DurationText, UsesTheLargestUnit) {
   EXPECT_EQ(duration_text(3.4), "3 s");
   EXPECT_EQ(duration_text(240), "4 min");

@@ -194,6 +194,48 @@ TEST_F(RequestsDevice, ALongPromptDoesNotHoldBackTheOthers) {
   EXPECT_EQ(model.take(talking).tokens.size(), 60u);
 }
 
+TEST_F(RequestsDevice, TheReadingOfAPromptIsReported) {
+  LanguageModel model = load(Device::cpu(), 1, 512);
+  std::string longer;
+  for (int i = 0; i < 20; ++i) longer += "Once upon a time, there was a little girl. ";
+  const std::vector<int32_t> prompt = model.tokenizer().encode(longer);
+  const auto length = std::ssize(prompt);
+  ASSERT_GT(length, 3 * 64);  // several batches
+  std::vector<PromptProgress> seen;
+  GenerationOptions options = greedy(5);
+  options.on_prompt = [&](const PromptProgress& progress) { seen.push_back(progress); };
+  const Generation text = model.generate(prompt, options);
+  ASSERT_EQ(std::ssize(seen), 1 + (length + 63) / 64);
+  for (size_t i = 0; i < seen.size(); ++i) {
+    EXPECT_EQ(seen[i].tokens, length);
+    EXPECT_EQ(seen[i].reused, 0);
+    EXPECT_EQ(seen[i].read, std::min<int64_t>(64 * static_cast<int64_t>(i), length));
+    EXPECT_GE(seen[i].seconds, seen[std::max<size_t>(i, 1) - 1].seconds);
+  }
+  EXPECT_EQ(text.tokens, model.generate(prompt, greedy(5)).tokens);
+
+  // The beginning is in the cache now.
+  seen.clear();
+  model.generate(prompt, options);
+  ASSERT_EQ(seen.size(), 2u);
+  EXPECT_GT(seen[0].reused, 0);
+  EXPECT_EQ(seen[0].read, seen[0].reused);
+  EXPECT_EQ(seen.back().read, length);
+
+  // What the callback throws ends the text, after any part.
+  for (const size_t part : {1u, 2u, 3u}) {
+    model.forget_cache();
+    seen.clear();
+    options.on_prompt = [&](const PromptProgress& progress) {
+      seen.push_back(progress);
+      if (seen.size() == part) throw std::runtime_error("the caller's own");
+    };
+    EXPECT_THROW(model.generate(prompt, options), std::runtime_error);
+    EXPECT_EQ(seen.size(), part);
+  }
+  EXPECT_EQ(text.tokens, model.generate(prompt, greedy(5)).tokens);
+}
+
 // 16 prompts of 100 tokens do not fit into one batch: some are whole after it, in the order in
 // which they came, and the rest after the second.
 TEST_F(RequestsDevice, TheFirstOfManyPromptsAreAnsweredAfterOneStep) {

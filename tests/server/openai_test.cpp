@@ -61,6 +61,50 @@ TEST_F(OpenAi, StreamedPiecesJoinToTheWhole) {
   EXPECT_EQ(events[events.size() - 2]["choices"][0]["finish_reason"], "length");
 }
 
+TEST_F(OpenAi, StreamsTellHowMuchOfThePromptWasRead) {
+  json completion = once(5), chats = chat();
+  const std::string unseen = "The reading of this prompt is reported. Once upon a time";
+  completion["prompt"] = unseen;
+  chats["messages"][0]["content"] = unseen;
+  const json native = {{"prompt", unseen}, {"n_predict", 5}};
+  const std::pair<std::string, json> requests[] = {
+      {"/v1/completions", completion}, {"/v1/chat/completions", chats}, {"/completion", native}};
+  // The native endpoint ends its streams without [DONE].
+  const auto events = [](const std::string& path, json body) {
+    if (path != "/completion") return stream(path, body);
+    body["stream"] = true;
+    std::vector<json> parsed;
+    for (const std::string& each : test::event_data(server().post(path, body.dump()).body))
+      parsed.push_back(json::parse(each));
+    return parsed;
+  };
+  for (auto [path, body] : requests) {
+    for (const json& each : events(path, body)) EXPECT_FALSE(each.contains("prompt_progress"));
+    body["return_progress"] = true;
+    const size_t whole = post(path, body).size();
+    std::vector<json> reports;
+    bool has_text = false;
+    for (const json& each : events(path, body)) {
+      if (!each.contains("prompt_progress")) {
+        has_text = has_text || path != "/v1/chat/completions" ||
+                   each["choices"][0]["delta"].value("content", json()).is_string();
+        continue;
+      }
+      EXPECT_FALSE(has_text) << path;
+      reports.push_back(each["prompt_progress"]);
+    }
+    ASSERT_GE(reports.size(), 2u) << path;
+    EXPECT_EQ(reports[0]["processed"], reports[0]["cache"]);
+    EXPECT_GT(reports[0]["total"], 10);
+    EXPECT_EQ(reports.back()["processed"], reports[0]["total"]);
+    EXPECT_GT(reports.back()["time_ms"], 0);
+    body["return_progress"] = false;
+    EXPECT_EQ(post(path, body).size(), whole);
+    body["return_progress"] = 3;
+    EXPECT_EQ(error(path, body.dump(), 400)["param"], "return_progress");
+  }
+}
+
 TEST_F(OpenAi, ChatUsesTheTemplateAndStreams) {
   const json whole = post("/v1/chat/completions", chat());
   const std::string text = whole["choices"][0]["message"]["content"];

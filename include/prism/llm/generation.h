@@ -28,6 +28,14 @@ enum class StopReason : uint8_t {
 };
 const char* stop_reason_name(StopReason reason);  // "end_token" ...
 
+// How much of a prompt has been read.
+struct PromptProgress {
+  int64_t tokens = 0;  // of the prompt
+  int64_t reused = 0;  // of these, found in the cache
+  int64_t read = 0;    // of these, read so far, with the reused ones
+  double seconds = 0;  // since the text got a slot
+};
+
 struct GenerationOptions {
   SamplerOptions sampler = {};
   int64_t max_tokens = -1;             // -1: until the model ends its text or the context is full
@@ -42,6 +50,8 @@ struct GenerationOptions {
   bool shift_context = false;
   int64_t keep = 0;
   bool speculate = true;  // if the model was loaded with LoadOptions::speculate
+  // Called when the text gets a slot, and after each part of its prompt.
+  std::function<void(const PromptProgress& progress)> on_prompt = {};
 };
 
 struct GenerationStatistics {

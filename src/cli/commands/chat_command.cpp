@@ -13,6 +13,7 @@
 #include "cli/line_reader.h"
 #include "cli/message_files.h"
 #include "cli/model_arguments.h"
+#include "cli/model_text.h"
 #include "cli/output.h"
 #include "cli/sampling_arguments.h"
 #include "cli/terminal.h"
@@ -61,6 +62,7 @@ class Chat {
     use_recommended_sampling(options.sampling, model_.file(), generation_);
     if (options.model.verbose && !options.model.quiet)
       std::cerr << sampling_text(generation_.sampler) << "\n";
+    if (!options.model.quiet) generation_.on_prompt = prompt_progress;
     if (!options.system.empty()) set_system(options.system);
   }
 
@@ -155,7 +157,9 @@ class Chat {
     llm::Generation result;
     try {
       result = model_.chat(messages(), generation_, write_generated, chat_);
+      end_progress();
     } catch (...) {
+      end_progress();
       messages().pop_back();  // a question that failed is not part of the conversation
       throw;
     }

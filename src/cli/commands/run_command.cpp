@@ -8,6 +8,7 @@
 #include "cli/commands.h"
 #include "cli/interrupt.h"
 #include "cli/model_arguments.h"
+#include "cli/model_text.h"
 #include "cli/output.h"
 #include "cli/sampling_arguments.h"
 #include "cli/terminal.h"
@@ -123,11 +124,13 @@ int run(Options o) {
   llm::LanguageModel model = open_model(o.model, o.chat_template);
   use_recommended_sampling(o.sampling, model.file(), options);
   if (o.model.verbose && !o.model.quiet) std::cerr << sampling_text(options.sampler) << "\n";
+  if (!o.model.quiet) options.on_prompt = prompt_progress;
   const InterruptGuard guard(model);
   const llm::TextCallback write = [&](std::string_view piece) {
     return o.json || write_generated(piece);  // false: the reader has closed the pipe
   };
   const llm::Generation result = answer(o, model, text, options, write);
+  end_progress();
   if (o.json)
     print_json(model, result);
   else if (!result.text.ends_with("\n"))

@@ -437,7 +437,10 @@ void Scheduler::forward() {
   for (size_t i = 0; i < parts.size(); ++i) {
     in_batch[i]->cached += std::ssize(parts[i].tokens);
     if (parts[i].tokens.size() > 1) remember(*in_batch[i], false);
-    if (parts[i].wanted != Wanted::none) wanted.push_back(in_batch[i]);
+    if (parts[i].wanted != Wanted::none)
+      wanted.push_back(in_batch[i]);
+    else
+      in_batch[i]->sequence->show_prompt(in_batch[i]->cached);
   }
   sample(logits, wanted);
   // The time of a new plan says nothing about the next batches.

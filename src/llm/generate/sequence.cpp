@@ -87,7 +87,21 @@ void Sequence::begin(int64_t reused) {
   GenerationStatistics& statistics = result_.statistics;
   statistics.reused_tokens = reused;
   statistics.restored_tokens = std::min(statistics.restored_tokens, reused);
-  if (tokens_left() <= 0) finish(StopReason::max_tokens);
+  if (tokens_left() <= 0) return finish(StopReason::max_tokens);
+  show_prompt(reused);
+}
+
+void Sequence::show_prompt(int64_t cached) {
+  const GenerationStatistics& statistics = result_.statistics;
+  if (!options().on_prompt || statistics.generated_tokens > 0) return;
+  try {
+    options().on_prompt({.tokens = statistics.prompt_tokens,
+                         .reused = statistics.reused_tokens,
+                         .read = std::min(cached, statistics.prompt_tokens),
+                         .seconds = seconds(Clock::now() - begun_)});
+  } catch (...) {
+    fail(std::current_exception());
+  }
 }
 
 bool Sequence::show(std::string_view text) {
@@ -102,6 +116,8 @@ bool Sequence::show(std::string_view text) {
 }
 
 void Sequence::put(int32_t token) {
+  show_prompt(result_.statistics.prompt_tokens);
+  if (finished_) return;
   if (result_.statistics.generated_tokens++ == 0) {
     first_ = Clock::now();
     result_.statistics.prompt_seconds = seconds(first_ - begun_);

@@ -52,6 +52,8 @@ class Sequence {
 
   void add_restored(int64_t tokens) { result_.statistics.restored_tokens += tokens; }
   void begin(int64_t reused);  // when it gets a slot whose cache holds `reused` tokens
+  // Reports how much of the prompt is in the cache; begin() and the first put() do so, too.
+  void show_prompt(int64_t cached);
   // The tokens that were in the cache are computed again.
   void lose_cache(int64_t cached) { result_.statistics.recomputed_tokens += cached; }
   void count_proposals(int64_t proposed, int64_t accepted) {

@@ -36,6 +36,8 @@ void Answer::start(Engine& engine, AnswerRequest request, std::unique_ptr<Answer
                 .options = self->request_.options};
     job.options.sampler.seed += i;
     job.on_begin = [self](double load_seconds) { self->on_begin(load_seconds); };
+    if (self->request_.is_streamed && self->request_.shows_prompts)
+      job.on_prompt = [self, i](llm::PromptProgress progress) { self->on_prompt(i, progress); };
     job.on_text = [self, i](TextEvent event) { self->on_text(i, std::move(event)); };
     job.on_end = [self, i](llm::Generation result) { self->on_end(i, std::move(result)); };
     self->ids_.push_back(job.id);
@@ -58,6 +60,10 @@ void Answer::on_begin(double load_seconds) {
                    {"x-accel-buffering", "no"}},
                   format_->keep_alive());
   response_.write(format_->begin(*this));
+}
+
+void Answer::on_prompt(size_t index, const llm::PromptProgress& progress) {
+  if (!has_failed_) response_.write(format_->prompt(choices_[index], progress));
 }
 
 void Answer::on_text(size_t index, TextEvent event) {

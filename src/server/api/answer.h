@@ -24,6 +24,7 @@ struct AnswerRequest {
   int64_t choices = 1;  // texts for each prompt
   llm::GenerationOptions options = {};
   bool is_streamed = false;
+  bool shows_prompts = false;  // streams tell how much of the prompt has been read
   // Splits texts into content, reasoning and tool calls; without it all is content.
   std::function<llm::MessageParser()> parser = {};
 };
@@ -70,6 +71,7 @@ class AnswerFormat {
   virtual const char* stream_type() const { return "text/event-stream"; }
   virtual const char* keep_alive() const { return ": waiting\n\n"; }
   virtual std::string begin(const Answer&) { return {}; }
+  virtual std::string prompt(const Choice&, const llm::PromptProgress&) { return {}; }
   virtual std::string piece(const Answer& answer, const Choice& choice,
                             const ChoicePiece& piece) = 0;
   virtual std::string end(const Answer& answer, const Choice& choice) = 0;  // one choice has ended
@@ -95,6 +97,7 @@ class Answer : public std::enable_shared_from_this<Answer> {
 
  private:
   void on_begin(double load_seconds);
+  void on_prompt(size_t index, const llm::PromptProgress& progress);
   void on_text(size_t index, TextEvent event);
   void on_end(size_t index, llm::Generation result);
   void add(Choice& choice, llm::MessageParts parts, TextEvent event);

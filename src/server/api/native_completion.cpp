@@ -33,6 +33,15 @@ class NativeFormat : public AnswerFormat {
     return list;
   }
 
+  std::string prompt(const Choice& choice, const llm::PromptProgress& progress) override {
+    return sse_event(Json{{"index", choice.index},
+                          {"content", ""},
+                          {"tokens", Json::array()},
+                          {"stop", false},
+                          {"prompt_progress", prompt_progress_json(progress)}}
+                         .dump());
+  }
+
   std::string piece(const Answer& answer, const Choice& choice, const ChoicePiece& piece) override {
     Json json = {{"index", choice.index},
                  {"content", piece.event.text},
@@ -124,6 +133,7 @@ void start(const ApiCall& call, AnswerRequest request) {
   fields.returns_tokens = body["return_tokens"].boolean_or(false);
   for (const JsonView& each : body["response_fields"].items()) fields.only.push_back(each.string());
   request.is_streamed = body["stream"].boolean_or(false);
+  request.shows_prompts = body["return_progress"].boolean_or(false);
   Answer::start(call.context.engine, std::move(request),
                 std::make_unique<NativeFormat>(std::move(fields)), call.response);
 }

@@ -72,6 +72,13 @@ Json timings_json(const llm::GenerationStatistics& s) {
           {"draft_n_accepted", s.accepted_tokens}};
 }
 
+Json prompt_progress_json(const llm::PromptProgress& progress) {
+  return {{"total", progress.tokens},
+          {"cache", progress.reused},
+          {"processed", progress.read},
+          {"time_ms", progress.seconds * 1000}};
+}
+
 const char* openai_finish_reason(const Choice& choice) {
   if (is_cut(choice)) return "length";
   return choice.calls.empty() ? "stop" : "tool_calls";

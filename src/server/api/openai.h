@@ -11,6 +11,7 @@ Json openai_error_json(const ApiError& error);
 Json openai_usage(const AnswerUsage& usage);
 // Tokens and speeds by the names of llama.cpp's server.
 Json timings_json(const llm::GenerationStatistics& statistics);
+Json prompt_progress_json(const llm::PromptProgress& progress);
 // "stop", "length", "tool_calls".
 const char* openai_finish_reason(const Choice& choice);
 // For each token its text as it stands in the answer, its bytes and its log-probability, and the

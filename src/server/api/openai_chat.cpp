@@ -41,6 +41,10 @@ class ChatFormat : public OpenAiFormat {
     return events;
   }
 
+  std::string prompt(const Choice& choice, const llm::PromptProgress& progress) override {
+    return delta(choice, "{}", "null", {{"prompt_progress", prompt_progress_json(progress)}});
+  }
+
   std::string piece(const Answer& answer, const Choice& choice, const ChoicePiece& piece) override {
     std::string events;
     std::string scores =
@@ -62,11 +66,12 @@ class ChatFormat : public OpenAiFormat {
  private:
   const char* chunk_object() const override { return "chat.completion.chunk"; }
 
-  std::string delta(const Choice& choice, const std::string& json,
-                    const std::string& scores) const {
+  std::string delta(const Choice& choice, const std::string& json, const std::string& scores,
+                    const Json& more = nullptr) const {
     return chunk(chunk_object(),
                  fmt::format(R"({{"index":{},"delta":{},"logprobs":{},"finish_reason":null}})",
-                             choice.index, json, scores));
+                             choice.index, json, scores),
+                 more);
   }
 
   static std::string part_json(const Choice& choice, const llm::MessagePart& part) {
@@ -153,6 +158,7 @@ void openai_chat_completions(const ApiCall& call) {
   if (fields.has_logprobs) request.options.scores = top;
   request.choices = body["n"].integer_or(1, 1, kMaxChoices);
   request.is_streamed = body["stream"].boolean_or(false);
+  request.shows_prompts = body["return_progress"].boolean_or(false);
   prepare_chat(chat, request);
 
   auto format = std::make_unique<ChatFormat>(request.model->name(), fields);

@@ -56,6 +56,11 @@ class CompletionFormat : public OpenAiFormat {
     return events;
   }
 
+  std::string prompt(const Choice& choice, const llm::PromptProgress& progress) override {
+    return text_chunk(choice, "", "null", "null",
+                      {{"prompt_progress", prompt_progress_json(progress)}});
+  }
+
   std::string piece(const Answer& answer, const Choice& choice, const ChoicePiece& piece) override {
     if (!fields_.has_logprobs) return text_chunk(choice, piece.event.text, "null", "null");
     const std::string before =
@@ -186,6 +191,7 @@ void openai_completions(const ApiCall& call) {
   if (const JsonView best = body["best_of"]; best && best.integer(1) > request.choices)
     best.fail("is larger than n; this server returns every text that it generates");
   request.is_streamed = body["stream"].boolean_or(false);
+  request.shows_prompts = body["return_progress"].boolean_or(false);
   CompletionFormat::Fields fields;
   fields.include_usage = body["stream_options"]["include_usage"].boolean_or(false);
   fields.has_logprobs = static_cast<bool>(body["logprobs"]);

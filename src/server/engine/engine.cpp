@@ -274,6 +274,10 @@ void Engine::begin(const std::shared_ptr<Text>& text) {
                          {}});
       return true;
     };
+    if (text->job.on_prompt)
+      text->job.options.on_prompt = [this, at = text.get()](const llm::PromptProgress& progress) {
+        emit([text = texts_.at(at->job.id), progress] { text->job.on_prompt(progress); });
+      };
     text->model_id = on.model->add(text->job.prompt, text->job.options, on_text);
     text->loaded = &on;
     on.texts.push_back(text);

@@ -34,6 +34,7 @@ struct TextJob {
   llm::GenerationOptions options = {};
   // The model has accepted the prompt. load_seconds: what loading the model for it took, or 0.
   std::function<void(double load_seconds)> on_begin = {};
+  std::function<void(llm::PromptProgress progress)> on_prompt = {};
   std::function<void(TextEvent event)> on_text = {};
   // reason is failed, with the failure, if the text could not be generated.
   std::function<void(llm::Generation result)> on_end = {};

@@ -144,7 +144,7 @@ class Chat extends EventTarget {
 
     let saved = Date.now();
     try {
-      const body = { model: settings.model, messages, ...samplerFields(), stream: true,
+      const body = { model: settings.model, messages, ...samplerFields(), stream: true, return_progress: true,
                      stream_options: { include_usage: true } };
       for await (const event of streamChat(body, running.abort.signal)) {
         addEvent(answer, event);
@@ -196,6 +196,8 @@ function addEvent(answer, event) {
     if (answer.thoughtFrom) answer.thoughtMs ??= Date.now() - answer.thoughtFrom;
     answer.content += delta.content;
   }
+  // Of use until the answer begins.
+  answer.promptProgress = answer.content || answer.reasoning ? undefined : event.prompt_progress ?? answer.promptProgress;
   if (event.model) answer.model = event.model;
   if (event.choices?.[0]?.finish_reason) answer.finish = event.choices[0].finish_reason;
   if (event.timings) answer.timings = event.timings;

@@ -6,6 +6,8 @@ import { confirmDelete } from "./dialogs.js";
 import { element, iconButton } from "./dom.js";
 import { MarkdownView } from "./markdown.js";
 
+const kReadingShownAfterMs = 500;  // most prompts take less time to read
+
 export class MessageView {
   constructor(message) {
     this.message = message;
@@ -22,6 +24,7 @@ export class MessageView {
   update() {
     const { message } = this;
     this.element.dataset.state = message.state;
+    this.#showReading();
     this.#showThinking();
     this.content ??= this.body.appendChild(element("div", { class: "content" }));
     this.markdown ??= new MarkdownView(this.content);
@@ -44,6 +47,26 @@ export class MessageView {
     this.body.replaceChildren(...files, ...(message.content ? [element("div", { class: "bubble" }, message.content)] : []));
     this.foot.replaceChildren(this.#branches(), iconButton("pencil", "Edit and ask again", () => this.edit()),
                               copyButton(message.content), this.#deleteButton());
+  }
+
+  // How much of a long prompt the model has read.
+  #showReading() {
+    const { state, promptProgress: at } = this.message;
+    const isShown = state === "writing" && at && at.processed < at.total && at.time_ms > kReadingShownAfterMs;
+    if (!isShown) {
+      this.reading?.remove();
+      this.reading = null;
+      return;
+    }
+    if (!this.reading) {
+      this.readingText = element("span");
+      this.readingBar = element("progress", { max: 1 });
+      this.reading = element("label", { class: "meter reading" }, this.readingText, this.readingBar);
+      this.body.prepend(this.reading);
+    }
+    const share = at.processed / at.total;
+    this.readingText.textContent = `Reading ${at.total.toLocaleString("en")} tokens: ${Math.floor(share * 100)}%`;
+    this.readingBar.value = share;
   }
 
   #showThinking() {

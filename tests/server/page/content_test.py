@@ -1,4 +1,6 @@
 """What answers look like, and that they never run as script."""
+import re
+
 from page_case import ADDRESS, FOLDER, PageTest
 
 
@@ -19,6 +21,17 @@ class Content(PageTest):
         self.assertEqual(link.get_attribute("href"), "https://example.com/a?b=1&c=2")
         self.assertEqual(link.get_attribute("rel"), "noopener noreferrer nofollow")
         self.assertEqual(link.get_attribute("target"), "_blank")
+
+    def test_the_reading_of_a_long_prompt_is_shown(self):
+        self.page.write("say:read")
+        self.page.until(lambda: re.fullmatch(r"Reading 4,000 tokens: [1-9]\d?%", self.page.text(".reading") or ""),
+                        "how much was read")
+        value = float(self.page.one(".reading progress").get_attribute("value"))
+        self.assertTrue(0.05 < value < 1, value)
+        self.assertIn("I have read it all.", self.page.answer())
+        self.assertEqual(self.page.all(".reading"), [])
+        self.page.ask("say:hello")
+        self.assertEqual(self.page.all(".reading"), [])
 
     def test_a_block_follows_what_comes_after_it(self):
         self.page.ask("say:links")

@@ -6,7 +6,7 @@
 // The script has the chat template, options of the server, and answers by phrase: the phrase that
 // comes last in the prompt decides.
 //   {"chat_template": "...", "api_keys": [], "parallel": 4, "max_queue": 256,
-//    "answers": {"phrase": {"text": "...", "repeats": false, "fails": ""}}}
+//    "answers": {"phrase": {"text": "...", "repeats": false, "fails": "", "reading_steps": 0}}}
 // In a text, {prompt}, {options} and {number} stand for what the model got and how many answers it
 // has given.
 #include <chrono>
@@ -50,6 +50,7 @@ class PhraseModel : public EngineModel {
     Text& text = texts_[++last_id_];
     choose_answer(tokenizer_.decode(prompt), options, text);
     text.on_text = on_text;
+    text.on_prompt = options.on_prompt;
     text.result.statistics = {.prompt_tokens = static_cast<int64_t>(prompt.size()),
                               .reused_tokens = 2,
                               .prompt_seconds = 0.05,
@@ -61,7 +62,7 @@ class PhraseModel : public EngineModel {
   bool step() override {
     std::this_thread::sleep_for(kStepTime);
     for (auto& [id, text] : texts_)
-      if (!text.is_finished) give_piece(text);
+      if (!text.is_finished && !reads_prompt(text)) give_piece(text);
     return !texts_.empty();
   }
 
@@ -101,7 +102,9 @@ class PhraseModel : public EngineModel {
     std::string text, failure;
     bool repeats = false, is_finished = false;
     size_t at = 0;
+    int64_t reading_steps = 0, read_steps = 0;
     llm::TextCallback on_text;
+    std::function<void(const llm::PromptProgress&)> on_prompt;
     llm::Generation result;
   };
 
@@ -117,11 +120,24 @@ class PhraseModel : public EngineModel {
     text.text = answer ? answer->at("text") : "I have no answer to this.";
     text.repeats = answer && answer->value("repeats", false);
     if (answer) text.failure = answer->value("fails", "");
+    if (answer) text.reading_steps = answer->value("reading_steps", 0);
     replace(text.text, "{prompt}", prompt);
     replace(text.text, "{number}", fmt::format("{}", last_id_));
     replace(text.text, "{options}",
             fmt::format("temperature={} top_k={} max_tokens={}", options.sampler.temperature,
                         options.sampler.top_k, options.max_tokens));
+  }
+
+  // Reads a part of a prompt of 4,000 tokens, as if each step took a hundredth of a second.
+  static bool reads_prompt(Text& text) {
+    if (text.read_steps == text.reading_steps) return false;
+    const int64_t done = ++text.read_steps;
+    if (text.on_prompt)
+      text.on_prompt({.tokens = 4000,
+                      .reused = 0,
+                      .read = 4000 * done / text.reading_steps,
+                      .seconds = 0.01 * static_cast<double>(done)});
+    return true;
   }
 
   static void give_piece(Text& text) {

@@ -49,6 +49,7 @@ ANSWERS = {
     "say:think": {"text": "<think>\nTwo and two.\nThat is <b>four</b>.\n</think>\n\nIt is four."},
     "say:links": {"text": "The [first][1] block.\n\nThe second block.\n\n[1]: https://example.com/late\n"},
     "say:endless": {"text": "words without an end, ", "repeats": True},
+    "say:read": {"text": "I have read it all.", "reading_steps": 1000},
     "say:prompt": {"text": "I got {options}:\n\n{prompt}"},
     "say:fail": {"text": "The first half of it", "fails": "the device is gone"},
 }
