@@ -102,8 +102,10 @@ std::string unexpected_word(const NamedCommand& named, const std::vector<const c
     return fmt::format("{} has no option {}{}", named.name, word,
                        near.empty() ? "" : fmt::format("; did you mean {}?", near));
   }
-  return fmt::format("{} does not take \"{}\"; put a text of several words in quotes", named.name,
-                     extras.empty() ? "" : extras.front());
+  const std::string extra = extras.empty() ? "" : extras.front();
+  const bool is_quoted = extra.find(' ') != extra.npos;
+  return fmt::format("{} does not take \"{}\"{}", named.name, extra,
+                     is_quoted ? "" : "; put a text of several words in quotes");
 }
 
 // "NAME: At Most 1 required but received 2" and the like.

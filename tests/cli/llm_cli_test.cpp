@@ -264,6 +264,12 @@ TEST_F(LlmProgram, PerplexityAndEmbeddings) {
   ASSERT_EQ(embed.status, 0) << embed.errors;
   const Json all = Json::parse(embed.output).at("embeddings");
   ASSERT_EQ(all.size(), 2u);
+  EXPECT_EQ(prism_program({"embed", model_, "a cat", "a dog", "--json", "-q"}).output,
+            embed.output);
+  EXPECT_EQ(prism_program({"embed", model_, "a cat", "-p", "a dog", "--json", "-q"}).output,
+            embed.output);
+  EXPECT_TRUE(has(prism_program({"embed", model_, "a cat", "-f", "-"}).errors,
+                  "texts and a file; give one or the other"));
   double square = 0;
   for (const Json& each : all[0].at("embedding")) square += each.get<double>() * each.get<double>();
   EXPECT_NEAR(square, 1, 1e-4);

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 #include <iostream>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -18,7 +19,8 @@ namespace {
 
 struct Options {
   ModelArguments model;
-  std::vector<std::string> texts;
+  std::vector<std::string> words;  // plain arguments after the model
+  std::vector<std::string> texts;  // of -p
   std::string file;
   bool json = false, raw = false;
 };
@@ -32,12 +34,25 @@ void report_long_texts(const llm::LanguageModel& model, const std::vector<std::s
                      texts.size(), count == 1 ? "is" : "are", model.context(), model.context()));
 }
 
-int embed(const Options& o) {
-  std::vector<std::string> texts = o.texts;
+// A first word that cannot be a model is a text for the default one.
+void sort_words(Options& o) {
+  std::string& first = o.model.choice.model;
+  if (first.find(' ') == first.npos || llm::is_model_name(first) || !llm::find_model(first).empty())
+    return;
+  o.words.insert(o.words.begin(), std::exchange(first, {}));
+}
+
+int embed(Options o) {
+  sort_words(o);
+  std::vector<std::string> texts = std::move(o.words);
+  texts.insert(texts.end(), o.texts.begin(), o.texts.end());
+  if (!texts.empty() && !o.file.empty())
+    throw Error(ErrorCode::kInvalidArgument,
+                "embed: there are texts and a file; give one or the other");
   if (texts.empty()) texts = read_lines(o.file.empty() ? "-" : o.file);
   if (texts.empty())
     throw Error(ErrorCode::kInvalidArgument,
-                "embed: there is no text; give it with -p or -f, or on standard input");
+                "embed: there is no text; give it after the model, with -f, or on standard input");
   ModelArguments arguments = o.model;
   if (arguments.choice.model.empty()) arguments.choice.model = llm::kDefaultEmbedder;
   llm::LanguageModel model = open_encoder(std::move(arguments));
@@ -71,7 +86,8 @@ void add_embed_command(const Command& program) {
   auto options = std::make_shared<Options>();
   options->model.choice.default_title = "all-MiniLM-L6-v2, fetched once";
   add_model_arguments(command, options->model);
-  command.option("-p,--prompt", options->texts, "a text; may be given several times");
+  command.option("TEXT", options->words, "texts (default: standard input, one on each line)");
+  command.option("-p,--prompt", options->texts, "the same; may be given several times");
   command.option("-f,--file", options->file,
                  "a file with one text on each line (-: standard input)");
   command.flag("--raw", options->raw, "do not scale the vectors to length 1");
@@ -79,8 +95,7 @@ void add_embed_command(const Command& program) {
   command.footer(
       "Without --json each line is one vector. Vectors have length 1, so the dot product of two is "
       "their cosine.\nTexts with more tokens than the model takes are cut.\nExamples:\n  prism "
-      "embed -p 'a cat' -p "
-      "'a dog'\n  prism embed -m bge-small.gguf -f sentences.txt --json");
+      "embed 'a small cat' 'a large dog'\n  prism embed bge-small.gguf -f sentences.txt --json");
   command.run([options] { return embed(*options); });
 }
 
