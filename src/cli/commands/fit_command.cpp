@@ -53,7 +53,7 @@ void print_json(const llm::GgufFile& file, const llm::Fit& fit) {
 void print_text(const llm::GgufFile& file, const llm::Fit& fit) {
   std::cout << fmt::format("{} fits: {}\n\n", file.path(), fit.why);
   const std::string architecture(file.string_or("general.architecture", ""));
-  if (!std::ranges::count(llm::known_architectures(), architecture))
+  if (!llm::is_known_architecture(architecture))
     std::cout << fmt::format(
         "Prism does not know the architecture {}, so it cannot run this model; docs/models.md says "
         "how to ask for it. The figures are those of a transformer of this size.\n\n",

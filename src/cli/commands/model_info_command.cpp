@@ -67,7 +67,7 @@ Facts facts_of(const GgufFile& file, const Options& options) {
     facts.tokens = tokens->count();
   const std::string architecture(file.string_or("general.architecture", ""));
   facts.is_adapter = file.string_or("general.type", "") == "adapter";
-  facts.is_known = std::ranges::count(llm::known_architectures(), architecture) > 0;
+  facts.is_known = llm::is_known_architecture(architecture);
   if (file.tensors().empty() || !file.has(architecture + ".block_count")) {
     facts.sizes.architecture = architecture;
     facts.sizes.name = file.string_or("general.name", "");
@@ -186,7 +186,10 @@ void print_text(const GgufFile& file, const Facts& facts, const Options& options
       file.parts().size() > 1 ? fmt::format(", {} parts", file.parts().size()) : "");
   if (facts.is_adapter) print_adapter(file);
   if (sizes.layers > 0) print_sizes(sizes);
-  if (sizes.layers > 0 && !facts.is_known)
+  const std::string_view kind = llm::other_kind(sizes.architecture);
+  if (!kind.empty())
+    std::cout << fmt::format("This is {}.\n", kind);
+  else if (!facts.is_adapter && !sizes.architecture.empty() && !facts.is_known)
     std::cout << fmt::format(
         "Prism does not know the architecture {}, so it cannot run this model. It knows {} others: "
         "docs/models.md lists them and says how to ask for one.\n",

@@ -2,6 +2,7 @@
 #include "llm/architectures/architecture.h"
 
 #include <algorithm>
+#include <initializer_list>
 
 #include <fmt/format.h>
 
@@ -34,6 +35,10 @@ std::vector<std::string_view> known_architectures() {
   return names;
 }
 
+bool is_known_architecture(std::string_view name) {
+  return std::ranges::count(kKnown, name, &Known::name) > 0;
+}
+
 std::unique_ptr<Architecture> make_architecture(const std::string& name) {
   for (const Known& each : kKnown)
     if (each.name == name) return each.make();
@@ -41,6 +46,31 @@ std::unique_ptr<Architecture> make_architecture(const std::string& name) {
               fmt::format("model: architecture \"{}\" is not supported; supported are {}; "
                           "docs/models.md tells how to ask for another",
                           name, fmt::join(known_architectures(), ", ")));
+}
+
+std::string_view other_kind(std::string_view architecture) {
+  const auto is = [&](std::initializer_list<std::string_view> names) {
+    return std::ranges::count(names, architecture) > 0;
+  };
+  if (is({"clip"}))
+    return "the part of a model that sees or hears; name the GGUF file of its language model "
+           "instead";
+  if (is({"dflash", "eagle3", "gemma4-assistant"}))
+    return "a draft that only works inside another model; name the GGUF file of that instead";
+  if (is({"pockettts", "qwen3tts", "wavtokenizer-dec"}))
+    return "a model that makes speech; Prism runs language models";
+  if (is({"aura", "cosmos", "flux", "hidream", "hyvid", "ltxv", "lumina2", "qwen_image", "sd1",
+          "sd3", "sdxl", "wan"}))
+    return "a model that makes pictures; Prism runs language models";
+  return {};
+}
+
+void check_architecture(const GgufFile& file) {
+  const std::string name(file.string("general.architecture"));
+  if (const std::string_view kind = other_kind(name); !kind.empty())
+    throw Error(ErrorCode::kNotSupported,
+                fmt::format("{}: the architecture \"{}\" is {}", file.path(), name, kind));
+  if (!is_known_architecture(name)) make_architecture(name);  // throws
 }
 
 void Architecture::load_embeddings(WeightLoader& from, const Placement& placement,

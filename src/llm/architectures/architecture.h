@@ -56,6 +56,13 @@ class TransformerArchitecture : public Architecture {
 // Looks up the name in general.architecture. Throws kNotSupported listing the known names.
 std::unique_ptr<Architecture> make_architecture(const std::string& name);
 std::vector<std::string_view> known_architectures();
+bool is_known_architecture(std::string_view name);
+// What files of other architectures hold, and what to do: "a model that makes pictures; ...". Empty
+// if that is not known.
+std::string_view other_kind(std::string_view architecture);
+// Throws kNotSupported unless Prism knows the file's architecture. The error says what the file
+// holds in place of a language model, if its architecture tells.
+void check_architecture(const GgufFile& file);
 
 // --- one file for each
 #define PRISM_ARCHITECTURE(name, make, models) std::unique_ptr<Architecture> make();

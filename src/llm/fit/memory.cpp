@@ -76,7 +76,7 @@ std::vector<CachedLayer> cached_by_layer(const GgufFile& file, const ModelSizes&
   std::vector<CachedLayer> result;
   for (const int64_t heads : sizes.kv_heads)
     result.push_back({{heads, sizes.key_length, sizes.value_length, 0}, 0, 0});
-  if (!std::ranges::count(known_architectures(), sizes.architecture)) return result;
+  if (!is_known_architecture(sizes.architecture)) return result;
   try {
     Config config = read_config(file);
     make_architecture(sizes.architecture)->configure(file, config);
@@ -186,6 +186,8 @@ ModelSizes model_sizes(const GgufFile& file) {
   const auto optional = [&](const char* name, int64_t otherwise) {
     return file.has(key(name)) ? positive(file, key(name), file.integer(key(name))) : otherwise;
   };
+  // Files of other kinds have other keys.
+  if (!file.has(key("block_count"))) check_architecture(file);
   sizes.decoder_layers = decoder_layers(file);
   const int64_t loops = layer_loops(file);
   sizes.layers = needed("block_count") * loops + sizes.decoder_layers;

@@ -5,6 +5,7 @@
 
 #include "llm/gguf/gguf_writer.h"
 #include "prism/error.h"
+#include "prism/llm/language_model.h"
 #include "support/run_program.h"
 
 namespace prism::llm {
@@ -101,6 +102,35 @@ TEST(Memory, AbsurdSizesAreErrors) {
   EXPECT_NO_THROW(with(int64_t{128}, "llama.expert_count"));
   EXPECT_THROW(with(INT64_MAX, "llama.expert_count"), Error);
   EXPECT_THROW(with(int64_t{-1}, "llama.expert_count"), Error);
+}
+
+TEST(Memory, FilesOfOtherKindsSayWhatTheyAre) {
+  const test::TemporaryFolder folder;
+  const auto message = [&](const char* architecture) -> std::string {
+    GgufWriter writer;
+    writer.set("general.architecture", architecture);
+    writer.write(folder / "m.gguf");
+    const GgufFile file = GgufFile::open(folder / "m.gguf");
+    for (const bool loads : {false, true}) {
+      try {
+        if (loads)
+          LanguageModel::load(folder / "m.gguf");
+        else
+          model_sizes(file);
+      } catch (const Error& error) {
+        if (!loads) continue;
+        EXPECT_EQ(error.code(), ErrorCode::kNotSupported);
+        return error.what();
+      }
+      ADD_FAILURE() << architecture << " has sizes";
+    }
+    return "";
+  };
+  EXPECT_NE(message("clip").find("name the GGUF file of its language model"), std::string::npos);
+  EXPECT_NE(message("flux").find("makes pictures"), std::string::npos);
+  EXPECT_NE(message("parrot").find("\"parrot\" is not supported; supported are llama, "),
+            std::string::npos);
+  EXPECT_NE(message("parrot").find("docs/models.md tells how to ask"), std::string::npos);
 }
 
 // No size wraps: it is exact, or there is an error.

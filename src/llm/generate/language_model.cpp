@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "llm/architectures/architecture.h"
 #include "llm/generate/draft_model_proposer.h"
 #include "llm/generate/embedding_load.h"
 #include "llm/generate/ngram_proposer.h"
@@ -135,6 +136,7 @@ LanguageModel LanguageModel::load(GgufFile file, const LoadOptions& options,
                 fmt::format("{}: the file is an adapter and not a model; use it with the model it "
                             "was trained on: prism run MODEL --lora {}",
                             file.path(), file.path()));
+  check_architecture(file);
   const auto start = std::chrono::steady_clock::now();
   auto state = std::make_unique<State>(std::move(file), options, placement);
   state->load_seconds =

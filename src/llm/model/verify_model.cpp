@@ -44,6 +44,7 @@ void check_layers(const GgufFile& file) {
 }  // namespace
 
 void check_loads(const GgufFile& file) {
+  check_architecture(file);
   const auto architecture = make_architecture(std::string(file.string("general.architecture")));
   const Config config = model_config(file, *architecture);
   const Placement placement = place_on(file, Device::cpu());
@@ -58,7 +59,8 @@ VerifyResult verify_model(const GgufFile& file,
     result.notes.push_back("has no tensors");
   } else {
     collect(result, [&] { check_loads(file); });
-    if (result.problems.empty()) collect(result, [&] { check_layers(file); });
+    const auto sized = fmt::format("{}.block_count", file.string_or("general.architecture", ""));
+    if (result.problems.empty() && file.has(sized)) collect(result, [&] { check_layers(file); });
   }
   if (file.has("tokenizer.ggml.tokens")) collect(result, [&] { Tokenizer::from(file); });
   const VerifyResult values = verify_file(file, progress);

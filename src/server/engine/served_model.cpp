@@ -7,6 +7,7 @@
 
 #include "base/json.h"
 #include "base/sha256.h"
+#include "llm/architectures/architecture.h"
 #include "prism/error.h"
 
 namespace prism::server {
@@ -25,6 +26,7 @@ ServedModel::Parts& ServedModel::parts() const {
   const std::lock_guard lock(mutex_);
   if (!parts_) {
     llm::GgufFile file = llm::GgufFile::open(path_);
+    llm::check_architecture(file);
     llm::Tokenizer tokenizer = llm::Tokenizer::from(file);
     std::string text = options_.chat_template;
     if (text.empty()) text = std::string(file.string_or("tokenizer.chat_template", kChatMl));
