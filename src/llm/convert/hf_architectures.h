@@ -48,14 +48,20 @@ enum class TensorChange : uint8_t {
   tiled_columns,
   latent_keys,    // the part of each head that makes keys, transposed
   latent_values,  // the part of each head that makes values
+  flattened,      // to a single axis
+  spread,         // rows that GGUF has as [rows, 1, 1, columns]
+  by_expert,      // the rows of all experts in one matrix
+  by_expert_transposed,
+  swapped_mixes,  // transposed; RWKV's receptance has the decay's place among five, and vice versa
 };
 
 // "{}" stands for the number of the layer; a second one in `from` for an expert, whose tensors are
 // stacked, and so are those with a number that `to` lacks. An empty `to` leaves the tensor out on
-// purpose. Several rules may have the same `from`.
+// purpose. Several rules may have the same `from`. A `from` with a number is for that layer alone.
 struct TensorRule {
   std::string_view from, to;
   TensorChange change = TensorChange::none;
+  int64_t place = 0, of = 1;  // tensors of several names are stacked in this order
 };
 
 enum class ConfigKind : uint8_t { integer, number };
@@ -101,8 +107,9 @@ struct HfArchitecture {
   int64_t default_context = 0;  // if config.json does not say
   // Sets what is in small tensors of the folder.
   void (*from_tensors)(const HfFolder& folder, GgufWriter& to) = nullptr;
-  // The factors of a tensor's rows, by its rule; empty: none.
-  std::vector<RowFactor> (*factors)(const JsonView& config, std::string_view to) = nullptr;
+  // The factors of a tensor's rows, by its rule and layer; empty: none.
+  std::vector<RowFactor> (*factors)(const JsonView& config, std::string_view to,
+                                    int64_t layer) = nullptr;
   std::string_view added_prefix = "";  // of tensors' names, where files leave it out
   // Tells rows of the same name apart; null: the row is for all such models.
   bool (*fits)(const JsonView& config) = nullptr;

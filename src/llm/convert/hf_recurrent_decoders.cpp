@@ -310,7 +310,7 @@ void more_falcon_h1(const JsonView& config, std::string_view prefix, GgufWriter&
 }
 
 // The model's multipliers, which GGUF files have in their weights.
-std::vector<RowFactor> falcon_h1_factors(const JsonView& config, std::string_view to) {
+std::vector<RowFactor> falcon_h1_factors(const JsonView& config, std::string_view to, int64_t) {
   const auto one = [&](const char* key) { return config[key].number_or(1, -1e6, 1e6); };
   const auto in_list = [&](const char* key, size_t at) {
     const std::vector<JsonView> all = config[key].items();

@@ -84,6 +84,11 @@ std::vector<float> llama3_divisors(const JsonView& config, int64_t head_length) 
                                               ? factor
                                               : 1 / ((1 - smooth) / factor + smooth)));
   }
+  // GGUF has one list for all layers, as long as those with windows need.
+  const double part =
+      config["rope_parameters"]["sliding_attention"]["partial_rotary_factor"].number_or(0, 0, 1);
+  const auto longest = static_cast<size_t>(static_cast<double>(head_length) * part) / 2;
+  if (divisors.size() < longest) divisors.resize(longest, 1.0f);
   return divisors;
 }
 

@@ -20,6 +20,9 @@ std::vector<HfArchitecture> hf_recurrent_decoders();
 std::vector<HfArchitecture> hf_delta_decoders();
 std::vector<HfArchitecture> hf_gemma_decoders();
 std::vector<HfArchitecture> hf_routed_decoders();
+std::vector<HfArchitecture> hf_diffusion_decoders();
+std::vector<HfArchitecture> hf_rwkv_decoders();
+std::vector<HfArchitecture> hf_mixture_decoders();
 
 // --- tensors
 inline constexpr TensorRule kEnds[] = {

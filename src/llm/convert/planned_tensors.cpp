@@ -63,8 +63,8 @@ class Planner {
     layers_ = config_["num_hidden_layers"].integer(1, 4096);
     layers_ = std::max(layers_, config_["num_decoder_layers"].integer_or(0, 0, 4096));
     proposing_ = config_["num_nextn_predict_layers"].integer_or(0, 0, 64);
-    for (const char* key :
-         {"num_experts", "num_local_experts", "n_routed_experts", "moe_num_experts"})
+    for (const char* key : {"num_experts", "num_local_experts", "n_routed_experts",
+                            "moe_num_experts", "moe_num_primary_experts"})
       experts_ = std::max(experts_, config_[key].integer_or(0, 0, 1024));
     states_ = config_["altup_num_inputs"].integer_or(1, 1, 64) - 1;  // beside the first
     if (architecture.has_heads) head_length_ = head_length(config_);
@@ -84,7 +84,8 @@ class Planner {
           name.starts_with(architecture_.prefix) ? name.substr(architecture_.prefix.size()) : name;
       if (!own.starts_with(architecture_.added_prefix) && !own.starts_with("dense_"))
         own.insert(0, architecture_.added_prefix);
-      ParsedName parsed = parse_name(own, 1);  // of the layer; the parts of T5's have numbers, too
+      // Of the layer; the parts of T5's have numbers, too.
+      ParsedName parsed = rules_.contains(own) ? ParsedName{own, {}} : parse_name(own, 1);
       if (!rules_.contains(parsed.pattern)) parsed = parse_name(own, 2);
       const auto found = rules_.find(parsed.pattern);
       const int64_t layer = parsed.numbers.empty() ? -1 : parsed.numbers[0];
@@ -135,9 +136,10 @@ class Planner {
                               folder_.path(), printable(name), ElementType(entry.type).name(),
                               entry.shape.text()));
     const bool has_layer = rule.to.find("{}") != rule.to.npos;
-    const bool is_stacked = numbers.size() > (has_layer ? 1u : 0u);
+    const bool has_number = numbers.size() > (has_layer ? 1u : 0u);
+    const bool is_stacked = has_number || rule.of > 1;
     const int64_t layer = has_layer && !numbers.empty() ? numbers[0] : -1;
-    const int64_t count = !is_stacked ? 1 : has_layer ? experts_ : states_;
+    const int64_t count = !has_number ? rule.of : has_layer ? experts_ : states_;
     const ElementType type = is_packed    ? ElementType(BlockType::mxfp4)
                              : has_scales ? ElementType(DType::f32)
                                           : ElementType(entry.type);
@@ -150,11 +152,11 @@ class Planner {
       tensor.head_length = head_length_;
       tensor.sources.resize(static_cast<size_t>(count));
       if (has_scales) tensor.source_scales.resize(tensor.sources.size());
-      if (architecture_.factors) tensor.factors = architecture_.factors(config_, rule.to);
-      if (!lay_out(tensor, name, entry.shape, context)) does_not_fit(name, entry);
+      if (architecture_.factors) tensor.factors = architecture_.factors(config_, rule.to, layer);
+      if (!lay_out(tensor, name, entry.shape, context, rule.of > 1)) does_not_fit(name, entry);
       if (is_stacked) tensor.shape.insert(0, count);
     }
-    const auto place = is_stacked ? static_cast<size_t>(numbers.back()) : 0;
+    const auto place = static_cast<size_t>(has_number ? numbers.back() : rule.place);
     const bool has_shape =
         is_stacked ? entry.shape.elements() * count == tensor.shape.elements() : true;
     if (place >= tensor.sources.size() || !has_shape || !(tensor.type == type) ||
@@ -173,7 +175,8 @@ class Planner {
   }
 
   // Sets the shape that the change of a source of this shape gives; false if it does not fit.
-  bool lay_out(PlannedTensor& tensor, const std::string& name, const Shape& from, int64_t context) {
+  bool lay_out(PlannedTensor& tensor, const std::string& name, const Shape& from, int64_t context,
+               bool is_part = false) {
     using enum TensorChange;
     const int64_t rank = from.rank(), columns = from[-1], rows = rank > 1 ? from[-2] : 1;
     const int64_t odd = tensor.change == odd_columns || tensor.change == odd_transposed;
@@ -279,6 +282,31 @@ class Planner {
       case odd_mxfp4:
       case all_mxfp4:
         return lay_out_blocks(tensor, name, from);
+      case flattened:
+        tensor.shape = {from.elements()};
+        return true;
+      case spread:
+        tensor.shape = {1, 1, from.elements() / (is_part ? 1 : from[0])};
+        if (!is_part) tensor.shape.insert(0, from[0]);
+        return true;
+      case swapped_mixes: {
+        const int64_t rank_each = rank == 2 ? columns / 5 : rows;
+        tensor.shape = rank == 2 ? Shape{columns, rows} : Shape{from[0], columns, rows};
+        tensor.strides = rank == 2 ? Strides{0, rank_each, 1, columns, rank_each}
+                                   : Strides{0, rows * columns, 1, columns, columns};
+        tensor.strides->order = {3, 1, 2, 0, 4};
+        return rank == 2 ? columns % 5 == 0 : rank == 3 && from[0] == 5;
+      }
+      case by_expert:
+      case by_expert_transposed: {
+        if (rank != 2 || experts_ < 1 || rows % experts_ != 0) return false;
+        const int64_t each = rows / experts_;
+        tensor.shape = {experts_, each, columns};
+        if (tensor.change == by_expert) return true;
+        tensor.shape = {experts_, columns, each};
+        tensor.strides = Strides{0, each * columns, 1, columns, columns};
+        return true;
+      }
     }
     return false;
   }

@@ -17,7 +17,8 @@ namespace prism::llm {
 // Where the element [matrix, row, column] of a tensor is in its source, counted in elements.
 struct Strides {
   int64_t first = 0, matrix = 0, row = 0, column = 1;
-  int64_t rows = 1;  // of a matrix of the tensor
+  int64_t rows = 1;                 // of a matrix of the tensor
+  std::vector<int64_t> order = {};  // of the matrices in the source; empty: they keep theirs
 };
 
 // Value heads that are reordered: from key by key to one of each key at a time.

@@ -103,8 +103,10 @@ class Stream {
     }
     const Strides& by = *tensor_.strides;
     const uint64_t size = tensor_.type.row_bytes(1), rows = static_cast<uint64_t>(by.rows);
+    const uint64_t place = row / rows,
+                   matrix = by.order.empty() ? place : static_cast<uint64_t>(by.order[place]);
     const std::byte* const from =
-        bytes + (static_cast<uint64_t>(by.first) + row / rows * static_cast<uint64_t>(by.matrix) +
+        bytes + (static_cast<uint64_t>(by.first) + matrix * static_cast<uint64_t>(by.matrix) +
                  row % rows * static_cast<uint64_t>(by.row)) *
                     size;
     if (by.column == 1) {

@@ -15,6 +15,8 @@ import numpy
 import torch
 import transformers as t
 
+import published_mixtures
+
 COMMON = dict(hidden_size=32, intermediate_size=48, num_hidden_layers=4, num_attention_heads=4, num_key_value_heads=2,
               vocab_size=64, max_position_embeddings=64, pad_token_id=0, bos_token_id=1, eos_token_id=2)
 TOKENS = [1, 17, 42, 8, 33, 60, 5, 21, 50, 11, 29, 3, 44, 58, 9, 37, 26, 13, 62, 31]
@@ -268,6 +270,13 @@ MODELS = {
                                                                 tie_word_embeddings=False)),
     "umt5": (t.UMT5ForConditionalGeneration, t.UMT5Config, dict(T5, feed_forward_proj="gated-gelu")),
     "t5-encoder": (t.T5EncoderModel, t.T5Config, dict(T5, feed_forward_proj="relu")),
+    "minimax-01": (t.MiniMaxForCausalLM, t.MiniMaxConfig, dict(
+        head_dim=16, num_local_experts=4, num_experts_per_tok=2, full_attn_alpha_factor=3.5, linear_attn_alpha_factor=3.5,
+        mlp_alpha_factor=3.5, layer_types=["linear_attention", "full_attention", "linear_attention", "linear_attention"])),
+    "dbrx": (t.DbrxForCausalLM, t.DbrxConfig, dict(
+        TOKEN_IDS, d_model=32, n_heads=4, n_layers=3, max_seq_len=64, tie_word_embeddings=False,
+        attn_config=dict(kv_n_heads=2, clip_qkv=0.5, rope_theta=5e5),
+        ffn_config=dict(ffn_hidden_size=24, moe_num_experts=4, moe_top_k=2))),
 }
 
 
@@ -395,7 +404,9 @@ def saved_tensors(model):
     with tempfile.TemporaryDirectory() as folder:
         model.save_pretrained(folder)
         config = json.loads((pathlib.Path(folder) / "config.json").read_text())
-        return config, load_file(pathlib.Path(folder) / "model.safetensors")
+        tensors = load_file(pathlib.Path(folder) / "model.safetensors")
+        # MiniMax's decays follow from the number of a layer.
+        return config, {name: each for name, each in tensors.items() if not name.endswith(("_decay", "slope_rate"))}
 
 
 def expected(make, configuration, own, own_values=None):
@@ -443,8 +454,11 @@ def main():
     torch.manual_seed(1)
     path = pathlib.Path(__file__).parent / "expected.json"
     models = json.loads(path.read_text()) if len(sys.argv) > 1 else {}
-    for name in sys.argv[1:] or [*MODELS, *FOREIGN]:
-        models[name] = foreign(*FOREIGN[name]) if name in FOREIGN else expected(*MODELS[name])
+    for name in sys.argv[1:] or [*MODELS, *FOREIGN, *published_mixtures.MODELS]:
+        if name in published_mixtures.MODELS:
+            models[name] = published_mixtures.expected(name, value, TOKENS)
+        else:
+            models[name] = foreign(*FOREIGN[name]) if name in FOREIGN else expected(*MODELS[name])
         print(name, models[name]["expected"][:3], max(models[name]["expected"]))
     lines = [f" {json.dumps(name)}: {json.dumps(each, separators=(',', ':'))}" for name, each in models.items()]
     path.write_text("{\n" + ",\n".join(lines) + "\n}\n")
