@@ -34,7 +34,7 @@ bool has(const std::string& text, const std::string& part) { return text.find(pa
 
 TEST(Convert, EveryArchitectureComputesWhatTransformersDoes) {
   const std::vector<HfModel> models = test::hf_models();
-  EXPECT_GE(models.size(), 134u);
+  EXPECT_GE(models.size(), 139u);
   for (const HfModel& model : models) {
     const HfTestFolder folder(model);
     try {
@@ -180,6 +180,11 @@ TEST(Convert, SettingsOfMixturesThatPrismDoesNotHaveAreNamed) {
   EXPECT_TRUE(has(with("smallthinker", "rope_layout", {1, 1, 1, 1}), "rope_layout is 1 for layer"));
   EXPECT_TRUE(has(with("smallthinker", "sliding_window_size", 64), "sliding_window_size is 64"));
   EXPECT_TRUE(has(with("dbrx", "ffn_act_fn", {{"name", "gelu"}}), "ffn_act_fn is \"gelu\""));
+  EXPECT_TRUE(has(with("solar-open", "use_qk_norm", true), "use_qk_norm is true"));
+  EXPECT_TRUE(has(with("sarvam", "score_function", "softmax"), "score_function is \"softmax\""));
+  EXPECT_TRUE(has(with("bamba", "rope_parameters", {{"rope_theta", 1e4}}), "rotates half a head"));
+  EXPECT_TRUE(has(with("granitemoe-swa", "layer_rope_theta", {1, 2, 3, 4}), "layer_rope_theta"));
+  EXPECT_TRUE(has(with("grovemoe", "decoder_sparse_step", 2), "decoder_sparse_step is 2"));
   EXPECT_TRUE(has(with("arctic", "moe_layer_frequency", 2), "moe_layer_frequency is 2"));
 }
 

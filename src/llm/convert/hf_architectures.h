@@ -61,7 +61,9 @@ enum class TensorChange : uint8_t {
 struct TensorRule {
   std::string_view from, to;
   TensorChange change = TensorChange::none;
-  int64_t place = 0, of = 1;  // tensors of several names are stacked in this order
+  // Tensors of several names are stacked in this order. Of those with a number, each belongs to
+  // `of` experts.
+  int64_t place = 0, of = 1;
 };
 
 enum class ConfigKind : uint8_t { integer, number };

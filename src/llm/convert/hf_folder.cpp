@@ -126,6 +126,7 @@ void add_usual_names(Json& config) {
       {"n_inner", "intermediate_size"},
       {"ffn_hidden_size", "intermediate_size"},
       {"mlp_hidden_size", "intermediate_size"},
+      {"attn_rotary_emb", "rotary_dim"},
       {"n_kv_heads", "num_key_value_heads"},
       {"kv_n_heads", "num_key_value_heads"},
       {"num_attention_groups", "num_key_value_heads"},

@@ -6,6 +6,23 @@
 
 namespace prism::llm {
 
+std::vector<JsonView> of_layers(const JsonView& config, const char* key) {
+  std::vector<JsonView> all = config[key].items();
+  const auto layers = static_cast<size_t>(config["num_hidden_layers"].integer(1, 4096));
+  if (all.size() < layers) refuse(fmt::format("{} has {} of {} layers", key, all.size(), layers));
+  all.erase(all.begin() + static_cast<int64_t>(layers), all.end());
+  return all;
+}
+
+void set_limits(const JsonView& config, const char* from, std::string_view prefix,
+                const char* to_key, GgufWriter& to) {
+  if (!config[from]) return;
+  std::vector<float> limits;
+  for (const JsonView& each : of_layers(config, from))
+    limits.push_back(static_cast<float>(each.number_or(0, 0, 1e9)));
+  to.set(fmt::format("{}{}", prefix, to_key), limits);
+}
+
 namespace {
 
 using enum TensorChange;
@@ -110,26 +127,6 @@ constexpr ConfigRule kDbrxSizes[] = {
 };
 
 // --- what rows of the table cannot say
-int64_t layers_of(const JsonView& config) { return config["num_hidden_layers"].integer(1, 4096); }
-
-// The values of a list with one for each layer. Behind them may be those of layers that propose.
-std::vector<JsonView> of_layers(const JsonView& config, const char* key) {
-  std::vector<JsonView> all = config[key].items();
-  const auto layers = static_cast<size_t>(layers_of(config));
-  if (all.size() < layers) refuse(fmt::format("{} has {} of {} layers", key, all.size(), layers));
-  all.erase(all.begin() + static_cast<int64_t>(layers), all.end());
-  return all;
-}
-
-void set_limits(const JsonView& config, const char* from, const std::string& to_key,
-                GgufWriter& to) {
-  if (!config[from]) return;
-  std::vector<float> limits;
-  for (const JsonView& each : of_layers(config, from))
-    limits.push_back(static_cast<float>(each.number_or(0, 0, 1e9)));
-  to.set(to_key, limits);
-}
-
 // Layers with windows have heads and a rotation of their own; of the others half a head is rotated,
 // which files do not say.
 void more_step(const JsonView& config, std::string_view prefix, GgufWriter& to) {
@@ -173,8 +170,8 @@ void more_step(const JsonView& config, std::string_view prefix, GgufWriter& to) 
   const bool has_any = digits != first.npos;
   set_size(prefix, "leading_dense_block_count", has_any ? std::stol(first.substr(digits, 6)) : 0,
            to);
-  set_limits(config, "swiglu_limits", key("swiglu_clamp_exp"), to);
-  set_limits(config, "swiglu_limits_shared", key("swiglu_clamp_shexp"), to);
+  set_limits(config, "swiglu_limits", prefix, "swiglu_clamp_exp", to);
+  set_limits(config, "swiglu_limits_shared", prefix, "swiglu_clamp_shexp", to);
 }
 
 // MiniMax's own files and those of transformers name the factors of the residual stream, and the

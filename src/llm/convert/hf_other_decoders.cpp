@@ -209,7 +209,9 @@ void more_ministral3(const JsonView& config, std::string_view prefix, GgufWriter
 }
 
 // Layers may have no rotation, which a base of 0 says, or all the same one.
-void more_granite_swa(const JsonView& config, std::string_view prefix, GgufWriter& to) {
+}  // namespace
+
+void set_granite_windows(const JsonView& config, std::string_view prefix, GgufWriter& to) {
   set_windowed_layers(config, prefix, to);
   std::vector<int32_t> rotated;
   double base = 0;
@@ -225,8 +227,6 @@ void more_granite_swa(const JsonView& config, std::string_view prefix, GgufWrite
   to.set(fmt::format("{}attention.rope_pattern", prefix), rotated);
   if (base > 0) to.set(fmt::format("{}rope.freq_base", prefix), static_cast<float>(base));
 }
-
-}  // namespace
 
 std::vector<HfArchitecture> hf_other_decoders() {
   const Expectation relu_squared{"hidden_act", {R"("relu2")"}};
@@ -339,7 +339,7 @@ std::vector<HfArchitecture> hf_other_decoders() {
        .config = {kSizes, kDecoder, kWindow, kGraniteScales},
        .expected = {kSilu},
        .has_windows = true,
-       .more = more_granite_swa},
+       .more = set_granite_windows},
       // These rotate adjacent elements in transformers, too.
       {"CohereForCausalLM",
        "command-r",

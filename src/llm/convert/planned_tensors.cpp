@@ -139,7 +139,7 @@ class Planner {
     const bool has_number = numbers.size() > (has_layer ? 1u : 0u);
     const bool is_stacked = has_number || rule.of > 1;
     const int64_t layer = has_layer && !numbers.empty() ? numbers[0] : -1;
-    const int64_t count = !has_number ? rule.of : has_layer ? experts_ : states_;
+    const int64_t count = !has_number ? rule.of : has_layer ? experts_ / rule.of : states_;
     const ElementType type = is_packed    ? ElementType(BlockType::mxfp4)
                              : has_scales ? ElementType(DType::f32)
                                           : ElementType(entry.type);
@@ -193,6 +193,7 @@ class Planner {
         if (rank == 4) tensor.shape = {from.elements()};  // Kimi's, one for each head
         return true;
       case rotary:
+        tensor.rotated = rotated_elements(config_, head_length_);
         return head_length_ % 2 == 0 && from[0] % head_length_ == 0;
       case fused_rotary:
         tensor.plain_rows = config_["num_key_value_heads"].integer(1, 1 << 16) * head_length_;

@@ -35,6 +35,7 @@ struct PlannedTensor {
   std::vector<WeightScales> source_scales;       // of sources with 8 bits; empty: they have more
   TensorChange change = TensorChange::none;
   int64_t head_length = 0;  // for TensorChange::rotary, split_heads and split_groups
+  int64_t rotated = 0;      // elements of a head, for TensorChange::rotary
   int64_t plain_rows = 0;   // at the end, for fused_rotary and rotary_groups
   int64_t shared_by = 1;    // heads of q for each of k and v, for split_groups
   std::optional<Tiles> tiles;

@@ -41,7 +41,9 @@ uint64_t source_row(const PlannedTensor& tensor, uint64_t row) {
                        tensor.change == TensorChange::rotary_groups;
   uint64_t in_head = row % length;
   const uint64_t first = row - in_head;
-  if (rotates && (is_whole || !is_plain)) in_head = in_head % 2 * (length / 2) + in_head / 2;
+  const uint64_t turned = is_whole ? static_cast<uint64_t>(tensor.rotated) : length;
+  if (rotates && (is_whole || !is_plain) && in_head < turned)
+    in_head = in_head % 2 * (turned / 2) + in_head / 2;
   if (is_whole || tensor.change == TensorChange::fused_rotary) return first + in_head;
   // A group has some heads of q, one of k and one of v.
   const auto shared = static_cast<uint64_t>(tensor.shared_by);

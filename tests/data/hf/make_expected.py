@@ -16,6 +16,7 @@ import torch
 import transformers as t
 
 import published_mixtures
+import published_parts
 
 COMMON = dict(hidden_size=32, intermediate_size=48, num_hidden_layers=4, num_attention_heads=4, num_key_value_heads=2,
               vocab_size=64, max_position_embeddings=64, pad_token_id=0, bos_token_id=1, eos_token_id=2)
@@ -277,6 +278,12 @@ MODELS = {
         TOKEN_IDS, d_model=32, n_heads=4, n_layers=3, max_seq_len=64, tie_word_embeddings=False,
         attn_config=dict(kv_n_heads=2, clip_qkv=0.5, rope_theta=5e5),
         ffn_config=dict(ffn_hidden_size=24, moe_num_experts=4, moe_top_k=2))),
+    "solar-open": (t.SolarOpenForCausalLM, t.SolarOpenConfig, dict(
+        head_dim=16, n_routed_experts=4, n_shared_experts=1, moe_intermediate_size=24, num_experts_per_tok=2,
+        routed_scaling_factor=1.5)),
+    "granitemoe-swa": (t.GraniteMoeSWAForCausalLM, t.GraniteMoeSWAConfig, dict(
+        GRANITE, sliding_window=8, layer_rope_theta=[0, 1e4, 0, 1e4])),
+    "bamba": (t.BambaForCausalLM, t.BambaConfig, dict(MAMBA_BESIDE, mamba_n_groups=1, attn_layer_indices=[1, 3])),
 }
 
 
@@ -300,6 +307,11 @@ FOREIGN = {
             t.Glm4MoeForCausalLM, t.Glm4MoeConfig, dict(
                 ROUTED, n_routed_experts=8, n_group=4, topk_group=2, use_qk_norm=True, norm_topk_prob=True,
                 routed_scaling_factor=2.5))),
+    "sarvam": ("SarvamMoEForCausalLM", dict(
+        num_experts=4, num_shared_experts=1, score_function="sigmoid", use_qk_norm=True), LING, (
+            t.Glm4MoeForCausalLM, t.Glm4MoeConfig, dict(
+                ROUTED, use_qk_norm=True, norm_topk_prob=True, routed_scaling_factor=2.5,
+                rope_parameters=dict(rope_type="default", rope_theta=8e6, partial_rotary_factor=1.0)))),
     "internlm2": ("InternLM2ForCausalLM", {}, [
         ("model.embed_tokens.weight", "model.tok_embeddings.weight"), ("lm_head.weight", "output.weight"),
         (QKV, "model.layers.{1}.attention.wqkv.weight"),
@@ -456,7 +468,7 @@ def main():
     models = json.loads(path.read_text()) if len(sys.argv) > 1 else {}
     for name in sys.argv[1:] or [*MODELS, *FOREIGN, *published_mixtures.MODELS]:
         if name in published_mixtures.MODELS:
-            models[name] = published_mixtures.expected(name, value, TOKENS)
+            models[name] = published_parts.expected(published_mixtures.MODELS[name], value, TOKENS)
         else:
             models[name] = foreign(*FOREIGN[name]) if name in FOREIGN else expected(*MODELS[name])
         print(name, models[name]["expected"][:3], max(models[name]["expected"]))
