@@ -34,7 +34,7 @@ bool has(const std::string& text, const std::string& part) { return text.find(pa
 
 TEST(Convert, EveryArchitectureComputesWhatTransformersDoes) {
   const std::vector<HfModel> models = test::hf_models();
-  EXPECT_GE(models.size(), 139u);
+  EXPECT_GE(models.size(), 140u);
   for (const HfModel& model : models) {
     const HfTestFolder folder(model);
     try {
@@ -185,6 +185,7 @@ TEST(Convert, SettingsOfMixturesThatPrismDoesNotHaveAreNamed) {
   EXPECT_TRUE(has(with("bamba", "rope_parameters", {{"rope_theta", 1e4}}), "rotates half a head"));
   EXPECT_TRUE(has(with("granitemoe-swa", "layer_rope_theta", {1, 2, 3, 4}), "layer_rope_theta"));
   EXPECT_TRUE(has(with("grovemoe", "decoder_sparse_step", 2), "decoder_sparse_step is 2"));
+  EXPECT_TRUE(has(with("bailingmoe3", "kda_safe_gate", false), "kda_safe_gate is false"));
   EXPECT_TRUE(has(with("arctic", "moe_layer_frequency", 2), "moe_layer_frequency is 2"));
 }
 
@@ -213,6 +214,39 @@ TEST(Convert, OwnNamesOfMixturesMeanTheSame) {
   const GgufFile file = convert(HfTestFolder(model));
   EXPECT_EQ(file.number("dbrx.rope.freq_base"), 5e5);
   EXPECT_EQ(file.integer("dbrx.attention.head_count_kv"), 2);
+}
+
+// RWKV's folders have a list of tokens, of which a text gets the longest that fit.
+TEST(Convert, RwkvsVocabularyIsRead) {
+  const HfModel model = test::hf_model("rwkv6");
+  const HfTestFolder folder(model);
+  std::filesystem::remove(folder.path("tokenizer.json"));
+  const std::string lines = R"(1 'a' 1
+2 'ab' 2
+3 'abab' 4
+4 '\n' 1
+5 '\n\n' 2
+6 "'" 1
+7 '\'"' 2
+8 '\\' 1
+9 b'\xe4\xb8' 2
+10 '\u2002' 3
+11 'é' 2
+12 b'\xad' 1
+13 'b' 1
+)";
+  folder.write("rwkv_vocab_v20230424.txt", lines);
+  const GgufFile file = convert(folder);
+  const Tokenizer tokenizer = Tokenizer::from(file);
+  const std::string text = "abababa\n\n\n'\"'\\\xe4\xb8\xad\xe2\x80\x82é";
+  const std::vector<int32_t> ids = {3, 2, 1, 5, 4, 7, 6, 8, 9, 12, 10, 11};
+  EXPECT_EQ(tokenizer.encode(text), ids);
+  EXPECT_EQ(tokenizer.decode(ids), text);
+  EXPECT_EQ(file.integer("tokenizer.ggml.eot_token_id"), 5);
+  EXPECT_EQ(file.strings("tokenizer.ggml.tokens")[7], R"(\'")");
+  std::filesystem::remove(folder.path("out.gguf"));
+  folder.write("rwkv_vocab_v20230424.txt", lines + "14 'cd' 3\n");
+  EXPECT_TRUE(has(failure_of(folder, ErrorCode::kCorruptFile), "14 'cd' 3"));
 }
 
 // Step 3.5 has the settings of layers that propose tokens behind those of its own.

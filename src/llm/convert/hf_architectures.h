@@ -27,6 +27,7 @@ enum class TensorChange : uint8_t {
   split_groups,   // the same, with several heads of q for each of k and v
   rotary_groups,  // the same, with the change of rotary for q and k
   negative_exp,   // Mamba's rates are stored as the logarithms of their negatives
+  positive_exp,   // others as their logarithms
   squeezed,       // convolutions have a second axis of length 1
   grouped,        // a norm of Mamba 2 has a row for each group
   first_half,     // the rows of a gate, which those of another matrix follow
@@ -55,6 +56,9 @@ enum class TensorChange : uint8_t {
   swapped_mixes,  // transposed; RWKV's receptance has the decay's place among five, and vice versa
 };
 
+// The layers that a rule is for.
+enum class RuleLayers : uint8_t { all, recurrent, attention };
+
 // "{}" stands for the number of the layer; a second one in `from` for an expert, whose tensors are
 // stacked, and so are those with a number that `to` lacks. An empty `to` leaves the tensor out on
 // purpose. Several rules may have the same `from`. A `from` with a number is for that layer alone.
@@ -64,6 +68,7 @@ struct TensorRule {
   // Tensors of several names are stacked in this order. Of those with a number, each belongs to
   // `of` experts.
   int64_t place = 0, of = 1;
+  RuleLayers layers = RuleLayers::all;
 };
 
 enum class ConfigKind : uint8_t { integer, number };
@@ -115,6 +120,8 @@ struct HfArchitecture {
   std::string_view added_prefix = "";  // of tensors' names, where files leave it out
   // Tells rows of the same name apart; null: the row is for all such models.
   bool (*fits)(const JsonView& config) = nullptr;
+  // Tells the layers of RuleLayers::recurrent.
+  bool (*recurs)(const JsonView& config, int64_t layer) = nullptr;
 };
 
 // Throws kNotSupported naming the architecture found and the known ones.

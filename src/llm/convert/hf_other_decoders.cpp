@@ -223,6 +223,9 @@ void set_granite_windows(const JsonView& config, std::string_view prefix, GgufWr
     base = own > 0 ? own : base;
     rotated.push_back(own > 0 ? 1 : 0);
   }
+  if (rotated.empty())
+    for (const JsonView& each : config["no_rope_layers"].items())
+      rotated.push_back(static_cast<int32_t>(each.integer(0, 1)));
   if (rotated.empty()) return;
   to.set(fmt::format("{}attention.rope_pattern", prefix), rotated);
   if (base > 0) to.set(fmt::format("{}rope.freq_base", prefix), static_cast<float>(base));

@@ -24,6 +24,7 @@ std::vector<HfArchitecture> hf_diffusion_decoders();
 std::vector<HfArchitecture> hf_rwkv_decoders();
 std::vector<HfArchitecture> hf_mixture_decoders();
 std::vector<HfArchitecture> hf_mixture_variants();
+std::vector<HfArchitecture> hf_latent_mixtures();
 
 // --- tensors
 inline constexpr TensorRule kEnds[] = {

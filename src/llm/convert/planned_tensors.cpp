@@ -97,7 +97,7 @@ class Planner {
                         "be wrong without it; please report the model",
                         folder_.path(), printable(name), entry.shape.text(), architecture_.name));
       for (const TensorRule* rule : found->second)
-        if (!rule->to.empty() && !(rule->to == "output.weight" && is_tied))
+        if (!rule->to.empty() && !(rule->to == "output.weight" && is_tied) && is_for(*rule, layer))
           add(name, entry, *rule, parsed.numbers, context);
     }
     const auto table = planned_.find({-1, "token_embd.weight"});
@@ -124,6 +124,11 @@ class Planner {
   }
 
  private:
+  bool is_for(const TensorRule& rule, int64_t layer) const {
+    if (rule.layers == RuleLayers::all || !architecture_.recurs) return true;
+    return architecture_.recurs(config_, layer) == (rule.layers == RuleLayers::recurrent);
+  }
+
   void add(const std::string& name, const SafetensorsEntry& entry, const TensorRule& rule,
            const std::vector<int64_t>& numbers, int64_t context) {
     const bool is_packed = is_mxfp4(rule.change);
@@ -190,6 +195,7 @@ class Planner {
       case add_one:
         return true;
       case negative_exp:
+      case positive_exp:
         if (rank == 4) tensor.shape = {from.elements()};  // Kimi's, one for each head
         return true;
       case rotary:

@@ -58,6 +58,7 @@ uint64_t source_row(const PlannedTensor& tensor, uint64_t row) {
 // The value that becomes of a source's.
 float changed(TensorChange change, float value) {
   if (change == TensorChange::add_one) return value + 1;
+  if (change == TensorChange::positive_exp) return std::exp(value);
   const bool is_rate =
       change == TensorChange::negative_exp || change == TensorChange::tiled_negative_exp;
   return is_rate ? -std::exp(value) : value;
@@ -139,6 +140,7 @@ class Stream {
   void put_rows(const std::byte* from, uint64_t first, uint64_t rows, uint64_t columns) {
     const bool is_same =
         tensor_.change != TensorChange::add_one && tensor_.change != TensorChange::negative_exp &&
+        tensor_.change != TensorChange::positive_exp &&
         tensor_.change != TensorChange::tiled_negative_exp && tensor_.factors.empty();
     if (tensor_.type == type_ && is_same) {
       sink_({from, tensor_.type.row_bytes(columns) * rows});

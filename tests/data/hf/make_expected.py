@@ -283,6 +283,10 @@ MODELS = {
         routed_scaling_factor=1.5)),
     "granitemoe-swa": (t.GraniteMoeSWAForCausalLM, t.GraniteMoeSWAConfig, dict(
         GRANITE, sliding_window=8, layer_rope_theta=[0, 1e4, 0, 1e4])),
+    "bailingmoe3": (t.BailingHybridForCausalLM, t.BailingHybridConfig, dict(
+        head_dim=8, num_key_value_heads=4, kv_lora_rank=16, qk_nope_head_dim=8, qk_rope_head_dim=4, v_head_dim=6,
+        num_local_experts=8, n_group=4, topk_group=2, num_experts_per_tok=2, n_shared_experts=1, moe_intermediate_size=24,
+        first_k_dense_replace=1, layer_group_size=3, num_hidden_layers=6, num_mtp_layers=0)),
     "bamba": (t.BambaForCausalLM, t.BambaConfig, dict(MAMBA_BESIDE, mamba_n_groups=1, attn_layer_indices=[1, 3])),
 }
 
