@@ -34,7 +34,7 @@ bool has(const std::string& text, const std::string& part) { return text.find(pa
 
 TEST(Convert, EveryArchitectureComputesWhatTransformersDoes) {
   const std::vector<HfModel> models = test::hf_models();
-  EXPECT_GE(models.size(), 140u);
+  EXPECT_GE(models.size(), 141u);
   for (const HfModel& model : models) {
     const HfTestFolder folder(model);
     try {
@@ -186,6 +186,9 @@ TEST(Convert, SettingsOfMixturesThatPrismDoesNotHaveAreNamed) {
   EXPECT_TRUE(has(with("granitemoe-swa", "layer_rope_theta", {1, 2, 3, 4}), "layer_rope_theta"));
   EXPECT_TRUE(has(with("grovemoe", "decoder_sparse_step", 2), "decoder_sparse_step is 2"));
   EXPECT_TRUE(has(with("bailingmoe3", "kda_safe_gate", false), "kda_safe_gate is false"));
+  EXPECT_TRUE(
+      has(with("dots3note", "shared_experts_intermediate_size", 48), "is 48; Prism's dots"));
+  EXPECT_TRUE(has(with("dots3note", "swa_q_lora_rank", 8), "q_lora_rank of layers with windows"));
   EXPECT_TRUE(has(with("arctic", "moe_layer_frequency", 2), "moe_layer_frequency is 2"));
 }
 
@@ -203,6 +206,23 @@ TEST(Convert, OwnNamesOfMixturesMeanTheSame) {
   config.erase("layer_types");
   config["attn_type_list"] = {0, 1, 0, 0};
   config["architectures"] = {"MiniMaxText01ForCausalLM"};
+  model.config = config.dump();
+  EXPECT_LT(normalised_error(result_of(convert(HfTestFolder(model)), model.tokens), model.expected),
+            1e-8);
+  model = test::hf_model("dots3note");
+  config = json::parse(model.config);
+  config["swa_num_attention_heads"] = 2;
+  config["swa_kv_lora_rank"] = 20;
+  config["swa_v_head_dim"] = 10;
+  config["rope_theta"] = 8e7;
+  config["swa_rope_theta"] = 5e4;
+  config["sliding_window_size"] = config["sliding_window"];
+  config["first_k_dense_replace"] = 1;
+  config["layer_types"] = {"full_attention", "sliding_attention", "full_attention",
+                           "sliding_attention"};
+  for (const char* name :
+       {"per_layer_config", "rope_parameters", "sliding_window", "mlp_layer_types"})
+    config.erase(name);
   model.config = config.dump();
   EXPECT_LT(normalised_error(result_of(convert(HfTestFolder(model)), model.tokens), model.expected),
             1e-8);

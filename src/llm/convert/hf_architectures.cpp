@@ -191,6 +191,7 @@ constexpr std::pair<std::string_view, std::string_view> kAliases[] = {
     {"LLaDAMoEModel", "LLaDAMoEModelLM"},
     {"Rwkv7ForCausalLM", "RWKV7ForCausalLM"},
     {"BailingHybridForCausalLM", "BailingMoeV3ForCausalLM"},  // in transformers
+    {"Dots3NoteTextForCausalLM", "Dots3NoteForCausalLM"},
     {"MiniMaxM1ForCausalLM", "MiniMaxText01ForCausalLM"},
 };
 

@@ -18,6 +18,7 @@ namespace prism::llm {
 enum class TensorChange : uint8_t {
   none,
   rotary,         // GGUF's Llama rotates adjacent elements of a head, transformers its halves
+  index_halves,   // the reverse, for an indexer, whose halves GGUF rotates
   fused_rotary,   // the same for q and k; the rows of v behind them stay
   padded,         // tokens without a row get zeros
   add_one,        // Gemma's norms multiply by 1 + weight
@@ -57,7 +58,7 @@ enum class TensorChange : uint8_t {
 };
 
 // The layers that a rule is for.
-enum class RuleLayers : uint8_t { all, recurrent, attention };
+enum class RuleLayers : uint8_t { all, usual, others };
 
 // "{}" stands for the number of the layer; a second one in `from` for an expert, whose tensors are
 // stacked, and so are those with a number that `to` lacks. An empty `to` leaves the tensor out on
@@ -120,8 +121,8 @@ struct HfArchitecture {
   std::string_view added_prefix = "";  // of tensors' names, where files leave it out
   // Tells rows of the same name apart; null: the row is for all such models.
   bool (*fits)(const JsonView& config) = nullptr;
-  // Tells the layers of RuleLayers::recurrent.
-  bool (*recurs)(const JsonView& config, int64_t layer) = nullptr;
+  // Tells the layers of RuleLayers::others: recurrent ones, or those with windows.
+  bool (*is_other)(const JsonView& config, int64_t layer) = nullptr;
 };
 
 // Throws kNotSupported naming the architecture found and the known ones.

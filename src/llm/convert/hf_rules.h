@@ -212,6 +212,9 @@ std::vector<bool> set_windowed_layers(const JsonView& config, std::string_view p
 // Sets which layers have a window and which are rotated, by layer_rope_theta.
 void set_granite_windows(const JsonView& config, std::string_view prefix, GgufWriter& to);
 
+// A size of layers with windows, which may differ from that of the others.
+int64_t windowed_size(const JsonView& config, const std::string& key);
+
 // Sets the sizes of latent attention, whose cache is that of one head.
 void set_latent(const JsonView& config, std::string_view prefix, GgufWriter& to);
 

@@ -125,8 +125,11 @@ class Planner {
 
  private:
   bool is_for(const TensorRule& rule, int64_t layer) const {
-    if (rule.layers == RuleLayers::all || !architecture_.recurs) return true;
-    return architecture_.recurs(config_, layer) == (rule.layers == RuleLayers::recurrent);
+    return rule.layers == RuleLayers::all || is_other(layer) == (rule.layers == RuleLayers::others);
+  }
+
+  bool is_other(int64_t layer) const {
+    return architecture_.is_other && architecture_.is_other(config_, layer);
   }
 
   void add(const std::string& name, const SafetensorsEntry& entry, const TensorRule& rule,
@@ -158,6 +161,7 @@ class Planner {
       tensor.sources.resize(static_cast<size_t>(count));
       if (has_scales) tensor.source_scales.resize(tensor.sources.size());
       if (architecture_.factors) tensor.factors = architecture_.factors(config_, rule.to, layer);
+      layer_ = layer;
       if (!lay_out(tensor, name, entry.shape, context, rule.of > 1)) does_not_fit(name, entry);
       if (is_stacked) tensor.shape.insert(0, count);
     }
@@ -198,6 +202,10 @@ class Planner {
       case positive_exp:
         if (rank == 4) tensor.shape = {from.elements()};  // Kimi's, one for each head
         return true;
+      case index_halves:
+        tensor.head_length = config_["index_head_dim"].integer(1, 1 << 12);
+        tensor.rotated = config_["qk_rope_head_dim"].integer(2, tensor.head_length);
+        return tensor.rotated % 2 == 0 && from[0] % tensor.head_length == 0;
       case rotary:
         tensor.rotated = rotated_elements(config_, head_length_);
         return head_length_ % 2 == 0 && from[0] % head_length_ == 0;
@@ -275,8 +283,11 @@ class Planner {
         return tile(tensor, from);
       case latent_keys:
       case latent_values: {
-        const int64_t keys = config_["qk_nope_head_dim"].integer(1, 1 << 14),
-                      values = config_["v_head_dim"].integer(1, 1 << 14), both = keys + values;
+        const auto size = [&](const char* key) {
+          return is_other(layer_) ? windowed_size(config_, key) : config_[key].integer(1, 1 << 14);
+        };
+        const int64_t keys = size("qk_nope_head_dim"), values = size("v_head_dim"),
+                      both = keys + values;
         if (rank != 2 || rows % both != 0) return false;
         const bool is_keys = tensor.change == latent_keys;
         tensor.shape =
@@ -358,6 +369,7 @@ class Planner {
   std::map<std::string_view, std::vector<const TensorRule*>, std::less<>> rules_;
   std::map<std::pair<int64_t, std::string_view>, PlannedTensor> planned_;  // by layer
   int64_t layers_ = 0, proposing_ = 0, experts_ = 0, states_ = 0, head_length_ = 0;
+  int64_t layer_ = -1;      // of the tensor that is laid out
   bool is_scaled_ = false;  // weights may have 8 bits and scales
 };
 

@@ -15,10 +15,10 @@ namespace {
 constexpr uint64_t kPieceElements = uint64_t{4} << 20;
 
 bool moves_rows(TensorChange change) {
-  return change == TensorChange::rotary || change == TensorChange::fused_rotary ||
-         change == TensorChange::split_heads || change == TensorChange::split_groups ||
-         change == TensorChange::rotary_groups || change == TensorChange::tiled ||
-         change == TensorChange::tiled_negative_exp;
+  return change == TensorChange::rotary || change == TensorChange::index_halves ||
+         change == TensorChange::fused_rotary || change == TensorChange::split_heads ||
+         change == TensorChange::split_groups || change == TensorChange::rotary_groups ||
+         change == TensorChange::tiled || change == TensorChange::tiled_negative_exp;
 }
 
 // The place in the source of what has this place among tiles.
@@ -41,6 +41,10 @@ uint64_t source_row(const PlannedTensor& tensor, uint64_t row) {
                        tensor.change == TensorChange::rotary_groups;
   uint64_t in_head = row % length;
   const uint64_t first = row - in_head;
+  if (tensor.change == TensorChange::index_halves) {
+    const auto count = static_cast<uint64_t>(tensor.rotated), half = count / 2;
+    return first + (in_head < count ? in_head % half * 2 + in_head / half : in_head);
+  }
   const uint64_t turned = is_whole ? static_cast<uint64_t>(tensor.rotated) : length;
   if (rotates && (is_whole || !is_plain) && in_head < turned)
     in_head = in_head % 2 * (turned / 2) + in_head / 2;

@@ -287,6 +287,12 @@ MODELS = {
         head_dim=8, num_key_value_heads=4, kv_lora_rank=16, qk_nope_head_dim=8, qk_rope_head_dim=4, v_head_dim=6,
         num_local_experts=8, n_group=4, topk_group=2, num_experts_per_tok=2, n_shared_experts=1, moe_intermediate_size=24,
         first_k_dense_replace=1, layer_group_size=3, num_hidden_layers=6, num_mtp_layers=0)),
+    "dots3note": (t.Dots3NoteForCausalLM, t.Dots3NoteTextConfig, dict(
+        num_key_value_heads=4, q_lora_rank=12, kv_lora_rank=16, qk_rope_head_dim=4, v_head_dim=6, qk_nope_head_dim=8,
+        n_routed_experts=4, moe_intermediate_size=24, num_experts_per_tok=2, index_topk=4, index_head_dim=8, index_n_heads=4,
+        head_dim=12, shared_experts_intermediate_size=24, sliding_window_size=8, swa_num_attention_heads=2,
+        swa_num_key_value_heads=2, swa_q_lora_rank=12, swa_kv_lora_rank=20, swa_head_dim=12, swa_qk_nope_head_dim=8,
+        swa_v_head_dim=10, layer_types=["full_attention", "sliding_attention"] * 2)),
     "bamba": (t.BambaForCausalLM, t.BambaConfig, dict(MAMBA_BESIDE, mamba_n_groups=1, attn_layer_indices=[1, 3])),
 }
 
