@@ -179,15 +179,17 @@ void more_dots3(const JsonView& config, std::string_view prefix, GgufWriter& to)
   const int64_t heads = config["num_attention_heads"].integer(1, 1 << 16),
                 rotated = size_of(config, "qk_rope_head_dim"),
                 latent = windowed_size(config, "kv_lora_rank");
-  std::vector<bool> windowed;
+  std::vector<bool> windowed, indexed_layers;
   std::vector<int32_t> all_heads;
   for (const JsonView& each : of_layers(config, "layer_types")) {
     windowed.push_back(each.string() == "sliding_attention");
+    indexed_layers.push_back(!windowed.back());
     all_heads.push_back(static_cast<int32_t>(
         windowed.back() ? windowed_size(config, "num_attention_heads") : heads));
   }
   to.set(key("attention.head_count"), all_heads);
   to.set(key("attention.sliding_window_pattern"), windowed);
+  to.set(key("attention.indexer.types"), indexed_layers);
   set_size(prefix, "attention.sliding_window",
            size_of(config, config["sliding_window"] ? "sliding_window" : "sliding_window_size"),
            to);
