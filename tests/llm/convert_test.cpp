@@ -34,7 +34,7 @@ bool has(const std::string& text, const std::string& part) { return text.find(pa
 
 TEST(Convert, EveryArchitectureComputesWhatTransformersDoes) {
   const std::vector<HfModel> models = test::hf_models();
-  EXPECT_GE(models.size(), 118u);
+  EXPECT_GE(models.size(), 141u);
   for (const HfModel& model : models) {
     const HfTestFolder folder(model);
     try {
@@ -153,6 +153,135 @@ TEST(Convert, SettingsThatPrismDoesNotHaveAreNamed) {
   EXPECT_TRUE(has(with("modern-bert", "global_attn_every_n_layers", 2), "global_attn_every_n"));
   EXPECT_TRUE(has(with("exaone4", "sliding_window", 8), "sliding_window is 8 for 4 layers"));
   EXPECT_TRUE(has(with("cohere2", "sliding_window_pattern", 2), "sliding_window_pattern is 2"));
+}
+
+TEST(Convert, SettingsOfMixturesThatPrismDoesNotHaveAreNamed) {
+  const auto with = [](const char* model, const char* key, const json& value) {
+    HfModel changed = test::hf_model(model);
+    json config = json::parse(changed.config);
+    config[key] = value;
+    changed.config = config.dump();
+    return failure_of(HfTestFolder(changed), ErrorCode::kNotSupported);
+  };
+  EXPECT_TRUE(has(with("deepseek", "norm_topk_prob", true), "norm_topk_prob is true"));
+  EXPECT_TRUE(has(with("llada", "rope", false), "rope is false"));
+  EXPECT_TRUE(has(with("llada", "multi_query_attention", true), "multi_query_attention is true"));
+  EXPECT_TRUE(has(with("llada-moe", "moe_layer_freq", {1, 0, 1, 1}), "moe_layer_freq"));
+  EXPECT_TRUE(has(with("rwkv6", "head_size_divisor", 4), "head_size_divisor is 4"));
+  EXPECT_TRUE(has(with("rwkv6", "attention_hidden_size", 64), "attention_hidden_size is 64"));
+  EXPECT_TRUE(has(with("rwkv7", "norm_eps", 1e-5), "head_dim times norm_eps is 8e-05"));
+  EXPECT_TRUE(has(with("rwkv7", "value_dim", {32, 64, 32, 32}), "value_dim has 64"));
+  EXPECT_TRUE(has(with("arwkv7", "wkv_version", 6), "wkv_version is 6"));
+  EXPECT_TRUE(has(with("rwkv6qwen2", "head_dim", 16), "4 heads have 16 elements"));
+  EXPECT_TRUE(has(with("step35", "yarn_only_types", json::array()), "yarn_only_types"));
+  EXPECT_TRUE(has(with("step35", "partial_rotary_factors", {1, 1, 1, 1}), "partial_rotary"));
+  EXPECT_TRUE(has(with("step35", "rope_theta", {5e6, 1e4, 1e5, 5e6}), "of layer 2"));
+  EXPECT_TRUE(has(with("minimax-01", "mlp_beta_factor", 2), "layernorm_mlp_beta is 2"));
+  EXPECT_TRUE(has(with("smallthinker", "rope_layout", {1, 1, 1, 1}), "rope_layout is 1 for layer"));
+  EXPECT_TRUE(has(with("smallthinker", "sliding_window_size", 64), "sliding_window_size is 64"));
+  EXPECT_TRUE(has(with("dbrx", "ffn_act_fn", {{"name", "gelu"}}), "ffn_act_fn is \"gelu\""));
+  EXPECT_TRUE(has(with("solar-open", "use_qk_norm", true), "use_qk_norm is true"));
+  EXPECT_TRUE(has(with("sarvam", "score_function", "softmax"), "score_function is \"softmax\""));
+  EXPECT_TRUE(has(with("bamba", "rope_parameters", {{"rope_theta", 1e4}}), "rotates half a head"));
+  EXPECT_TRUE(has(with("granitemoe-swa", "layer_rope_theta", {1, 2, 3, 4}), "layer_rope_theta"));
+  EXPECT_TRUE(has(with("grovemoe", "decoder_sparse_step", 2), "decoder_sparse_step is 2"));
+  EXPECT_TRUE(has(with("bailingmoe3", "kda_safe_gate", false), "kda_safe_gate is false"));
+  EXPECT_TRUE(
+      has(with("dots3note", "shared_experts_intermediate_size", 48), "is 48; Prism's dots"));
+  EXPECT_TRUE(has(with("dots3note", "swa_q_lora_rank", 8), "q_lora_rank of layers with windows"));
+  EXPECT_TRUE(has(with("arctic", "moe_layer_frequency", 2), "moe_layer_frequency is 2"));
+}
+
+// A folder's own names for the settings that transformers has other ones for.
+TEST(Convert, OwnNamesOfMixturesMeanTheSame) {
+  HfModel model = test::hf_model("minimax-01");
+  json config = json::parse(model.config);
+  for (const auto& [own, now] :
+       {std::pair("layernorm_full_attention_alpha", "full_attn_alpha_factor"),
+        {"layernorm_linear_attention_alpha", "linear_attn_alpha_factor"},
+        {"layernorm_mlp_alpha", "mlp_alpha_factor"}}) {
+    config[own] = config[now];
+    config.erase(now);
+  }
+  config.erase("layer_types");
+  config["attn_type_list"] = {0, 1, 0, 0};
+  config["architectures"] = {"MiniMaxText01ForCausalLM"};
+  model.config = config.dump();
+  EXPECT_LT(normalised_error(result_of(convert(HfTestFolder(model)), model.tokens), model.expected),
+            1e-8);
+  model = test::hf_model("dots3note");
+  config = json::parse(model.config);
+  config["swa_num_attention_heads"] = 2;
+  config["swa_kv_lora_rank"] = 20;
+  config["swa_v_head_dim"] = 10;
+  config["rope_theta"] = 8e7;
+  config["swa_rope_theta"] = 5e4;
+  config["sliding_window_size"] = config["sliding_window"];
+  config["first_k_dense_replace"] = 1;
+  config["layer_types"] = {"full_attention", "sliding_attention", "full_attention",
+                           "sliding_attention"};
+  for (const char* name :
+       {"per_layer_config", "rope_parameters", "sliding_window", "mlp_layer_types"})
+    config.erase(name);
+  model.config = config.dump();
+  EXPECT_LT(normalised_error(result_of(convert(HfTestFolder(model)), model.tokens), model.expected),
+            1e-8);
+  model = test::hf_model("dbrx");
+  config = json::parse(model.config);
+  config.erase("rope_parameters");
+  config.erase("num_key_value_heads");
+  model.config = config.dump();
+  const GgufFile file = convert(HfTestFolder(model));
+  EXPECT_EQ(file.number("dbrx.rope.freq_base"), 5e5);
+  EXPECT_EQ(file.integer("dbrx.attention.head_count_kv"), 2);
+}
+
+// RWKV's folders have a list of tokens, of which a text gets the longest that fit.
+TEST(Convert, RwkvsVocabularyIsRead) {
+  const HfModel model = test::hf_model("rwkv6");
+  const HfTestFolder folder(model);
+  std::filesystem::remove(folder.path("tokenizer.json"));
+  const std::string lines = R"(1 'a' 1
+2 'ab' 2
+3 'abab' 4
+4 '\n' 1
+5 '\n\n' 2
+6 "'" 1
+7 '\'"' 2
+8 '\\' 1
+9 b'\xe4\xb8' 2
+10 '\u2002' 3
+11 'é' 2
+12 b'\xad' 1
+13 'b' 1
+)";
+  folder.write("rwkv_vocab_v20230424.txt", lines);
+  const GgufFile file = convert(folder);
+  const Tokenizer tokenizer = Tokenizer::from(file);
+  const std::string text = "abababa\n\n\n'\"'\\\xe4\xb8\xad\xe2\x80\x82é";
+  const std::vector<int32_t> ids = {3, 2, 1, 5, 4, 7, 6, 8, 9, 12, 10, 11};
+  EXPECT_EQ(tokenizer.encode(text), ids);
+  EXPECT_EQ(tokenizer.decode(ids), text);
+  EXPECT_EQ(file.integer("tokenizer.ggml.eot_token_id"), 5);
+  EXPECT_EQ(file.strings("tokenizer.ggml.tokens")[7], R"(\'")");
+  std::filesystem::remove(folder.path("out.gguf"));
+  folder.write("rwkv_vocab_v20230424.txt", lines + "14 'cd' 3\n");
+  EXPECT_TRUE(has(failure_of(folder, ErrorCode::kCorruptFile), "14 'cd' 3"));
+}
+
+// Step 3.5 has the settings of layers that propose tokens behind those of its own.
+TEST(Convert, ListsMayGoOnForProposingLayers) {
+  HfModel model = test::hf_model("step35");
+  json config = json::parse(model.config);
+  config["num_nextn_predict_layers"] = 1;
+  config["layer_types"].push_back("sliding_attention");
+  config["rope_theta"].push_back(1e4);
+  config["partial_rotary_factors"].push_back(1.0);
+  for (const char* name : {"swiglu_limits", "swiglu_limits_shared"}) config[name].push_back(0.0);
+  model.config = config.dump();
+  model.tensors["model.layers.4.eh_proj.weight"] = {32, 64};
+  EXPECT_LT(normalised_error(result_of(convert(HfTestFolder(model)), model.tokens), model.expected),
+            1e-8);
 }
 
 // A model with a window that Prism's layers lack is right up to that window.

@@ -1,4 +1,4 @@
-// grovemoe: qwen3moe whose experts share smaller ones in groups, which work on their result.
+// grovemoe: qwen3moe whose experts share smaller ones in groups.
 #include <algorithm>
 
 #include "llm/architectures/architecture.h"
@@ -19,6 +19,8 @@ class GroveMoe : public TransformerArchitecture {
     require_experts(file, config);
     config.expert_group_members = config_integer(file, "experts_per_group", 1, 1, config.experts);
     config.expert_group_scale = config_number(file, "expert_group_scale", 1);
+    config.expert_groups_see_input =
+        file.boolean_or(config_key(file, "expert_groups_see_input"), false);
   }
   RequiredTensors required_tensors() const override { return {.head_norms = true}; }
 
@@ -45,12 +47,16 @@ class GroveMoe : public TransformerArchitecture {
     const int64_t groups = small.expert_up.weight.size(0);
     const Tensor scores = softmax(blocks.project(input, w.router), -1);
     Blocks::Chosen chosen;
-    chosen.experts = floor_divide(top_k(scores, std::min(config.experts_used, groups)).indices,
-                                  static_cast<double>(config.expert_group_members));
-    // A group has the weight of the expert of its number, as llama.cpp does it.
-    const Tensor weights = take_along(scores, chosen.experts, -1);
+    // As published, a group has the weights of its chosen experts, and sees what they see. In files
+    // of llama.cpp it has the weight of the expert of its number, and works on the experts' result.
+    const bool is_published = config.expert_groups_see_input;
+    const int64_t used = is_published ? config.experts_used : std::min(config.experts_used, groups);
+    const Tensor best = top_k(scores, used).indices;
+    chosen.experts = floor_divide(best, static_cast<double>(config.expert_group_members));
+    const Tensor weights = take_along(scores, is_published ? best : chosen.experts, -1);
     chosen.weights = weights / sum(weights, {-1}, true);
-    return seen + result + blocks.routed(small, result, chosen) * config.expert_group_scale;
+    const Tensor added = blocks.routed(small, is_published ? input : result, chosen);
+    return seen + result + added * config.expert_group_scale;
   }
 };
 

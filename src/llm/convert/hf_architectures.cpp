@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -185,13 +186,30 @@ std::vector<HfArchitecture> first_decoders() {
   };
 }
 
+// Other names of models with the same folders.
+constexpr std::pair<std::string_view, std::string_view> kAliases[] = {
+    {"LLaDAMoEModel", "LLaDAMoEModelLM"},
+    {"Rwkv7ForCausalLM", "RWKV7ForCausalLM"},
+    {"BailingHybridForCausalLM", "BailingMoeV3ForCausalLM"},  // in transformers
+    {"Dots3NoteTextForCausalLM", "Dots3NoteForCausalLM"},
+    {"MiniMaxM1ForCausalLM", "MiniMaxText01ForCausalLM"},
+};
+
 const std::vector<HfArchitecture>& table() {
   static const std::vector<HfArchitecture> rows = [] {
     std::vector<HfArchitecture> all = hf_encoders();
     for (const auto& more :
          {first_decoders(), hf_other_decoders(), hf_gpt_decoders(), hf_expert_decoders(),
-          hf_recurrent_decoders(), hf_delta_decoders(), hf_gemma_decoders(), hf_routed_decoders()})
+          hf_recurrent_decoders(), hf_delta_decoders(), hf_gemma_decoders(), hf_routed_decoders(),
+          hf_diffusion_decoders(), hf_rwkv_decoders(), hf_mixture_decoders(), hf_mixture_variants(),
+          hf_latent_mixtures()})
       all.insert(all.end(), more.begin(), more.end());
+    for (const auto& [alias, name] : kAliases)
+      for (size_t i = 0, count = all.size(); i < count; ++i)
+        if (all[i].name == name) {
+          all.push_back(all[i]);
+          all.back().name = alias;
+        }
     return all;
   }();
   return rows;

@@ -18,6 +18,7 @@ namespace prism::llm {
 enum class TensorChange : uint8_t {
   none,
   rotary,         // GGUF's Llama rotates adjacent elements of a head, transformers its halves
+  index_halves,   // the reverse, for an indexer, whose halves GGUF rotates
   fused_rotary,   // the same for q and k; the rows of v behind them stay
   padded,         // tokens without a row get zeros
   add_one,        // Gemma's norms multiply by 1 + weight
@@ -27,6 +28,7 @@ enum class TensorChange : uint8_t {
   split_groups,   // the same, with several heads of q for each of k and v
   rotary_groups,  // the same, with the change of rotary for q and k
   negative_exp,   // Mamba's rates are stored as the logarithms of their negatives
+  positive_exp,   // others as their logarithms
   squeezed,       // convolutions have a second axis of length 1
   grouped,        // a norm of Mamba 2 has a row for each group
   first_half,     // the rows of a gate, which those of another matrix follow
@@ -48,14 +50,26 @@ enum class TensorChange : uint8_t {
   tiled_columns,
   latent_keys,    // the part of each head that makes keys, transposed
   latent_values,  // the part of each head that makes values
+  flattened,      // to a single axis
+  spread,         // rows that GGUF has as [rows, 1, 1, columns]
+  by_expert,      // the rows of all experts in one matrix
+  by_expert_transposed,
+  swapped_mixes,  // transposed; RWKV's receptance has the decay's place among five, and vice versa
 };
+
+// The layers that a rule is for.
+enum class RuleLayers : uint8_t { all, usual, others };
 
 // "{}" stands for the number of the layer; a second one in `from` for an expert, whose tensors are
 // stacked, and so are those with a number that `to` lacks. An empty `to` leaves the tensor out on
-// purpose. Several rules may have the same `from`.
+// purpose. Several rules may have the same `from`. A `from` with a number is for that layer alone.
 struct TensorRule {
   std::string_view from, to;
   TensorChange change = TensorChange::none;
+  // Tensors of several names are stacked in this order. Of those with a number, each belongs to
+  // `of` experts.
+  int64_t place = 0, of = 1;
+  RuleLayers layers = RuleLayers::all;
 };
 
 enum class ConfigKind : uint8_t { integer, number };
@@ -101,11 +115,14 @@ struct HfArchitecture {
   int64_t default_context = 0;  // if config.json does not say
   // Sets what is in small tensors of the folder.
   void (*from_tensors)(const HfFolder& folder, GgufWriter& to) = nullptr;
-  // The factors of a tensor's rows, by its rule; empty: none.
-  std::vector<RowFactor> (*factors)(const JsonView& config, std::string_view to) = nullptr;
+  // The factors of a tensor's rows, by its rule and layer; empty: none.
+  std::vector<RowFactor> (*factors)(const JsonView& config, std::string_view to,
+                                    int64_t layer) = nullptr;
   std::string_view added_prefix = "";  // of tensors' names, where files leave it out
   // Tells rows of the same name apart; null: the row is for all such models.
   bool (*fits)(const JsonView& config) = nullptr;
+  // Tells the layers of RuleLayers::others: recurrent ones, or those with windows.
+  bool (*is_other)(const JsonView& config, int64_t layer) = nullptr;
 };
 
 // Throws kNotSupported naming the architecture found and the known ones.

@@ -4,6 +4,18 @@
 
 namespace prism::llm {
 
+// The cache holds the latent elements and those rotated, as if of one head.
+void set_latent(const JsonView& config, std::string_view prefix, GgufWriter& to) {
+  const auto size = [&](const char* key) {
+    return static_cast<uint32_t>(config[key].integer(1, 1 << 14));
+  };
+  const uint32_t latent = size("kv_lora_rank"), rotated = size("qk_rope_head_dim");
+  to.set(fmt::format("{}attention.head_count_kv", prefix), uint32_t{1});
+  to.set(fmt::format("{}attention.key_length", prefix), latent + rotated);
+  to.set(fmt::format("{}attention.value_length", prefix), latent);
+  to.set(fmt::format("{}attention.key_length_mla", prefix), size("qk_nope_head_dim") + rotated);
+}
+
 namespace {
 
 using enum TensorChange;
@@ -109,6 +121,18 @@ constexpr ConfigRule kDeepSeekMoe[] = {
     {"first_k_dense_replace", "leading_dense_block_count"},
     {"routed_scaling_factor", "expert_weights_scale", number},
 };
+constexpr ConfigRule kSolar[] = {
+    {"num_hidden_layers", "block_count"},
+    {"hidden_size", "embedding_length"},
+    {"num_attention_heads", "attention.head_count"},
+    {"intermediate_size", "feed_forward_length", integer, false},
+    {"n_routed_experts", "expert_count"},
+    {"num_experts_per_tok", "expert_used_count"},
+    {"n_shared_experts", "expert_shared_count"},
+    {"moe_intermediate_size", "expert_feed_forward_length"},
+    {"first_k_dense_replace", "leading_dense_block_count", integer, false},
+    {"routed_scaling_factor", "expert_weights_scale", number},
+};
 constexpr ConfigRule kGroups[] = {
     {"n_group", "expert_group_count", integer, false},
     {"topk_group", "expert_group_used_count", integer, false},
@@ -156,18 +180,6 @@ void more_sigmoid(const JsonView& config, std::string_view prefix, GgufWriter& t
 void more_glm4_moe(const JsonView& config, std::string_view prefix, GgufWriter& to) {
   check_rotated_part(config, prefix, to);
   set_scores(config, prefix, kSigmoid, to);
-}
-
-// The cache holds the latent elements and those rotated, as if of one head.
-void set_latent(const JsonView& config, std::string_view prefix, GgufWriter& to) {
-  const auto size = [&](const char* key) {
-    return static_cast<uint32_t>(config[key].integer(1, 1 << 14));
-  };
-  const uint32_t latent = size("kv_lora_rank"), rotated = size("qk_rope_head_dim");
-  to.set(fmt::format("{}attention.head_count_kv", prefix), uint32_t{1});
-  to.set(fmt::format("{}attention.key_length", prefix), latent + rotated);
-  to.set(fmt::format("{}attention.value_length", prefix), latent);
-  to.set(fmt::format("{}attention.key_length_mla", prefix), size("qk_nope_head_dim") + rotated);
 }
 
 void more_deepseek_v2(const JsonView& config, std::string_view prefix, GgufWriter& to) {
@@ -375,6 +387,13 @@ std::vector<HfArchitecture> hf_expert_decoders() {
        .config = {kSizes, kDecoder, kDeepSeekMoe, kGroups},
        .expected = {kSilu},
        .more = more_glm4_moe},
+      {.name = "SolarOpenForCausalLM",
+       .gguf = "glm4moe",
+       .tensors = {kEnds, kGlmMoeNorms, kQueryKey, kValueOutput, kFeedForward, kExperts,
+                   kDeepSeekExperts},
+       .config = {kSolar, kDecoder, kGroups},
+       .expected = {kSilu, {"use_qk_norm", {"false"}}},
+       .more = more_sigmoid},
       {.name = "Dots1ForCausalLM",
        .gguf = "dots1",
        .tensors = {kEnds, kNorms, kQueryKey, kValueOutput, kFeedForward, kExperts,

@@ -70,6 +70,46 @@ void add_global_heads(Json& config) {
   config["num_global_key_value_heads"] = full_keys;
 }
 
+// DBRX has the settings of its attention and its experts in parts of their own.
+void merge_parts(Json& config) {
+  if (!config.is_object() || !config.find("ffn_config")) return;
+  for (const char* part : {"attn_config", "ffn_config"}) {
+    const Json* const found = config.find(part);
+    if (!found || !found->is_object()) continue;
+    const Json own = *found;
+    for (const Json::Member& each : own.members())
+      if (!each.value.is_null() && each.key != "hidden_size" && !config.find(each.key))
+        config[each.key] = each.value;
+  }
+}
+
+// Step 3.5 has the base of the rotation, and the part of a head that is rotated, for each layer;
+// all layers of a kind have the same. transformers writes them by kind.
+void split_rotations(Json& config) {
+  const JsonView view(config);
+  if (!view["rope_theta"].json().is_array()) return;
+  const std::vector<JsonView> bases = view["rope_theta"].items(),
+                              parts = view["partial_rotary_factors"].items(),
+                              kinds = view["layer_types"].items();
+  Json rotations = Json::object();
+  const Json* const scaling = config.find("rope_scaling");
+  for (size_t i = 0; i < std::min({bases.size(), parts.size(), kinds.size()}); ++i) {
+    const std::string kind = kinds[i].string();
+    Json own =
+        kind == "full_attention" && scaling && scaling->is_object() ? *scaling : Json::object();
+    own["rope_theta"] = bases[i].json();
+    own["partial_rotary_factor"] = parts[i].json();
+    const Json* const before = rotations.find(kind);
+    if (before && before->dump() != own.dump())
+      throw Error(ErrorCode::kNotSupported,
+                  fmt::format("config.json: rope_theta or partial_rotary_factors of layer {} is "
+                              "not that of the other layers with {}",
+                              i, printable(kind)));
+    rotations[kind] = std::move(own);
+  }
+  config["rope_parameters"] = std::move(rotations);
+}
+
 // Some models' config.json have names of their own, which transformers maps to the usual ones.
 void add_usual_names(Json& config) {
   constexpr std::pair<const char*, const char*> kNames[] = {
@@ -85,10 +125,17 @@ void add_usual_names(Json& config) {
       {"d_ff", "intermediate_size"},
       {"n_inner", "intermediate_size"},
       {"ffn_hidden_size", "intermediate_size"},
+      {"mlp_hidden_size", "intermediate_size"},
+      {"attn_rotary_emb", "rotary_dim"},
+      {"n_kv_heads", "num_key_value_heads"},
+      {"kv_n_heads", "num_key_value_heads"},
+      {"num_attention_groups", "num_key_value_heads"},
+      {"weight_tying", "tie_word_embeddings"},
       {"d_kv", "head_dim"},
       {"max_trained_positions", "max_position_embeddings"},  // less than n_positions
       {"n_positions", "max_position_embeddings"},
       {"max_seq_len", "max_position_embeddings"},
+      {"max_sequence_length", "max_position_embeddings"},
       {"seq_length", "max_position_embeddings"}};
   if (!config.is_object()) return;
   const auto is_there = [&](const char* name) {
@@ -206,7 +253,9 @@ void HfFolder::read_config() {
                     config ? "config.json is no JSON object" : "no config.json", kWeights));
   config_ = std::move(*config);
   has_other_parts_ = keep_text_part(config_);
+  merge_parts(config_);
   add_usual_names(config_);
+  split_rotations(config_);
   if (const JsonView type = JsonView(config_)["model_type"];
       type.is_string() && type.string().starts_with("gemma4"))
     add_global_heads(config_);

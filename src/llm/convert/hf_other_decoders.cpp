@@ -209,7 +209,9 @@ void more_ministral3(const JsonView& config, std::string_view prefix, GgufWriter
 }
 
 // Layers may have no rotation, which a base of 0 says, or all the same one.
-void more_granite_swa(const JsonView& config, std::string_view prefix, GgufWriter& to) {
+}  // namespace
+
+void set_granite_windows(const JsonView& config, std::string_view prefix, GgufWriter& to) {
   set_windowed_layers(config, prefix, to);
   std::vector<int32_t> rotated;
   double base = 0;
@@ -221,12 +223,13 @@ void more_granite_swa(const JsonView& config, std::string_view prefix, GgufWrite
     base = own > 0 ? own : base;
     rotated.push_back(own > 0 ? 1 : 0);
   }
+  if (rotated.empty())
+    for (const JsonView& each : config["no_rope_layers"].items())
+      rotated.push_back(static_cast<int32_t>(each.integer(0, 1)));
   if (rotated.empty()) return;
   to.set(fmt::format("{}attention.rope_pattern", prefix), rotated);
   if (base > 0) to.set(fmt::format("{}rope.freq_base", prefix), static_cast<float>(base));
 }
-
-}  // namespace
 
 std::vector<HfArchitecture> hf_other_decoders() {
   const Expectation relu_squared{"hidden_act", {R"("relu2")"}};
@@ -339,7 +342,7 @@ std::vector<HfArchitecture> hf_other_decoders() {
        .config = {kSizes, kDecoder, kWindow, kGraniteScales},
        .expected = {kSilu},
        .has_windows = true,
-       .more = more_granite_swa},
+       .more = set_granite_windows},
       // These rotate adjacent elements in transformers, too.
       {"CohereForCausalLM",
        "command-r",

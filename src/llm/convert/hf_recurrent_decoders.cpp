@@ -37,16 +37,6 @@ constexpr TensorRule kNemotronMixer[] = {
     {"layers.{}.mixer.up_proj.weight", "blk.{}.ffn_up.weight"},
     {"layers.{}.mixer.down_proj.weight", "blk.{}.ffn_down.weight"},
 };
-constexpr TensorRule kMambaBeside[] = {
-    {"model.layers.{}.mamba.A_log", "blk.{}.ssm_a", negative_exp},
-    {"model.layers.{}.mamba.D", "blk.{}.ssm_d"},
-    {"model.layers.{}.mamba.conv1d.weight", "blk.{}.ssm_conv1d.weight", squeezed},
-    {"model.layers.{}.mamba.conv1d.bias", "blk.{}.ssm_conv1d.bias"},
-    {"model.layers.{}.mamba.in_proj.weight", "blk.{}.ssm_in.weight"},
-    {"model.layers.{}.mamba.out_proj.weight", "blk.{}.ssm_out.weight"},
-    {"model.layers.{}.mamba.dt_bias", "blk.{}.ssm_dt.bias"},
-    {"model.layers.{}.mamba.norm.weight", "blk.{}.ssm_norm.weight", grouped},
-};
 constexpr TensorRule kJambaMixer[] = {
     {"model.layers.{}.mamba.x_proj.weight", "blk.{}.ssm_x.weight"},
     {"model.layers.{}.mamba.dt_proj.weight", "blk.{}.ssm_dt.weight"},
@@ -58,14 +48,6 @@ constexpr TensorRule kJambaMixer[] = {
     {"model.layers.{}.feed_forward.experts.{}.gate_proj.weight", "blk.{}.ffn_gate_exps.weight"},
     {"model.layers.{}.feed_forward.experts.{}.up_proj.weight", "blk.{}.ffn_up_exps.weight"},
     {"model.layers.{}.feed_forward.experts.{}.down_proj.weight", "blk.{}.ffn_down_exps.weight"},
-};
-constexpr TensorRule kPreNorms[] = {
-    {"model.final_layernorm.weight", "output_norm.weight"},
-    {"model.layers.{}.input_layernorm.weight", "blk.{}.attn_norm.weight"},
-    {"model.layers.{}.pre_ff_layernorm.weight", "blk.{}.ffn_norm.weight"},
-    {"model.layers.{}.feed_forward.gate_proj.weight", "blk.{}.ffn_gate.weight"},
-    {"model.layers.{}.feed_forward.up_proj.weight", "blk.{}.ffn_up.weight"},
-    {"model.layers.{}.feed_forward.down_proj.weight", "blk.{}.ffn_down.weight"},
 };
 constexpr TensorRule kGraniteShared[] = {
     {"model.layers.{}.shared_mlp.input_linear.weight", "blk.{}.ffn_gate_shexp.weight", first_half},
@@ -145,12 +127,6 @@ constexpr ConfigRule kNemotronSizes[] = {
     {"ssm_state_size", "ssm.state_size"},
     {"n_groups", "ssm.group_count"},
     {"mamba_num_heads", "ssm.time_step_rank"},
-};
-constexpr ConfigRule kMambaBesideSizes[] = {
-    {"mamba_d_conv", "ssm.conv_kernel"},
-    {"mamba_d_state", "ssm.state_size"},
-    {"mamba_n_groups", "ssm.group_count"},
-    {"mamba_n_heads", "ssm.time_step_rank"},
 };
 constexpr ConfigRule kJambaSizes[] = {
     {"mamba_d_conv", "ssm.conv_kernel"},          {"mamba_d_state", "ssm.state_size"},
@@ -310,7 +286,7 @@ void more_falcon_h1(const JsonView& config, std::string_view prefix, GgufWriter&
 }
 
 // The model's multipliers, which GGUF files have in their weights.
-std::vector<RowFactor> falcon_h1_factors(const JsonView& config, std::string_view to) {
+std::vector<RowFactor> falcon_h1_factors(const JsonView& config, std::string_view to, int64_t) {
   const auto one = [&](const char* key) { return config[key].number_or(1, -1e6, 1e6); };
   const auto in_list = [&](const char* key, size_t at) {
     const std::vector<JsonView> all = config[key].items();

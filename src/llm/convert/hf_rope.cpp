@@ -47,7 +47,9 @@ double base_of(const JsonView& config, int64_t head_length) {
 // Gemma 4: frequencies are those of the whole head, of which the first part is rotated.
 bool is_proportional(const JsonView& settings) { return kind_of(settings) == "proportional"; }
 
-int64_t rotated(const JsonView& config, int64_t head_length) {
+}  // namespace
+
+int64_t rotated_elements(const JsonView& config, int64_t head_length) {
   if (is_proportional(settings_of(config)) || config["qk_rope_head_dim"]) return head_length;
   if (const JsonView count = config["rotary_dim"]) return count.integer(0, head_length) / 2 * 2;
   const JsonView own = settings_of(config)["partial_rotary_factor"];
@@ -55,6 +57,8 @@ int64_t rotated(const JsonView& config, int64_t head_length) {
   const double part = own ? own.number(0, 1) : outer.number_or(1, 0, 1);
   return static_cast<int64_t>(static_cast<double>(head_length) * part) / 2 * 2;
 }
+
+namespace {
 
 int64_t original_context(const JsonView& config) {
   const JsonView own = settings_of(config)["original_max_position_embeddings"];
@@ -72,7 +76,7 @@ std::vector<float> llama3_divisors(const JsonView& config, int64_t head_length) 
   const double low = settings["low_freq_factor"].number(1e-6, 1e6);
   const double high = settings["high_freq_factor"].number(1e-6, 1e6);
   const auto context = static_cast<double>(original_context(config));
-  const int64_t count = rotated(config, head_length);
+  const int64_t count = rotated_elements(config, head_length);
   std::vector<float> divisors;
   for (int64_t i = 0; i < count; i += 2) {
     const double wave =
@@ -84,6 +88,11 @@ std::vector<float> llama3_divisors(const JsonView& config, int64_t head_length) 
                                               ? factor
                                               : 1 / ((1 - smooth) / factor + smooth)));
   }
+  // GGUF has one list for all layers, as long as those with windows need.
+  const double part =
+      config["rope_parameters"]["sliding_attention"]["partial_rotary_factor"].number_or(0, 0, 1);
+  const auto longest = static_cast<size_t>(static_cast<double>(head_length) * part) / 2;
+  if (divisors.size() < longest) divisors.resize(longest, 1.0f);
   return divisors;
 }
 
@@ -112,7 +121,8 @@ bool is_known_yarn(const JsonView& settings, const YarnRules& rules) {
 void write_rope(const JsonView& config, const std::string& prefix, int64_t head_length,
                 const YarnRules& yarn, GgufWriter& to) {
   to.set(prefix + "rope.freq_base", static_cast<float>(base_of(config, head_length)));
-  to.set(prefix + "rope.dimension_count", static_cast<uint32_t>(rotated(config, head_length)));
+  to.set(prefix + "rope.dimension_count",
+         static_cast<uint32_t>(rotated_elements(config, head_length)));
   const JsonView settings = settings_of(config);
   const std::string kind = kind_of(settings);
   const std::string scaling = prefix + "rope.scaling.";
@@ -170,7 +180,7 @@ std::vector<ComputedTensor> rope_tensors(const JsonView& config, int64_t head_le
     return {{"rope_freqs.weight", divisors}};
   }
   if (kind != "longrope" && kind != "su") return {};
-  const auto count = static_cast<size_t>(rotated(config, head_length) / 2);
+  const auto count = static_cast<size_t>(rotated_elements(config, head_length) / 2);
   return {{"rope_factors_long.weight", numbers_of(settings["long_factor"], count)},
           {"rope_factors_short.weight", numbers_of(settings["short_factor"], count)}};
 }

@@ -22,6 +22,9 @@ struct YarnRules {
 void write_rope(const JsonView& config, const std::string& prefix, int64_t head_length,
                 const YarnRules& yarn, GgufWriter& to);
 
+// How many elements of a head of this length are rotated.
+int64_t rotated_elements(const JsonView& config, int64_t head_length);
+
 // A tensor that is computed from config.json: the divisors of frequencies.
 struct ComputedTensor {
   std::string name;

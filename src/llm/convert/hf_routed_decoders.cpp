@@ -167,6 +167,8 @@ constexpr ConfigRule kBailingMoe[] = {
     {"routed_scaling_factor", "expert_weights_scale", number, false},
 };
 
+constexpr ConfigRule kScaled[] = {{"routed_scaling_factor", "expert_weights_scale", number}};
+
 // --- what rows of the table cannot say
 void more_llama4(const JsonView& config, std::string_view, GgufWriter&) {
   check_layers(config, "no_rope_layers", [](int64_t layer, const JsonView& rotates) {
@@ -207,6 +209,12 @@ void more_bailing(const JsonView& config, std::string_view prefix, GgufWriter& t
 void more_bailing2(const JsonView& config, std::string_view prefix, GgufWriter& to) {
   constexpr uint32_t kSigmoid = 2;
   check_rotated_part(config, prefix, to);
+  to.set(fmt::format("{}expert_gating_func", prefix), kSigmoid);
+  more_bailing(config, prefix, to);
+}
+
+void more_sarvam(const JsonView& config, std::string_view prefix, GgufWriter& to) {
+  constexpr uint32_t kSigmoid = 2;
   to.set(fmt::format("{}expert_gating_func", prefix), kSigmoid);
   more_bailing(config, prefix, to);
 }
@@ -469,6 +477,12 @@ std::vector<HfArchitecture> hf_routed_decoders() {
        .config = {kSizes, kDecoder, kBailingMoe},
        .expected = {kSilu, {"use_qk_norm", {"true"}}, {"score_function", {R"("sigmoid")"}}},
        .more = more_bailing2},
+      {.name = "SarvamMoEForCausalLM",
+       .gguf = "bailingmoe2",
+       .tensors = {kEnds, kNorms, kBailing, kBailingHalves, kFeedForward, kExperts},
+       .config = {kSizes, kDecoder, kBailingMoe, kScaled},
+       .expected = {kSilu, {"use_qk_norm", {"true"}}, {"score_function", {R"("sigmoid")"}}},
+       .more = more_sarvam},
   };
 }
 

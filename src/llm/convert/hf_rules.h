@@ -20,6 +20,11 @@ std::vector<HfArchitecture> hf_recurrent_decoders();
 std::vector<HfArchitecture> hf_delta_decoders();
 std::vector<HfArchitecture> hf_gemma_decoders();
 std::vector<HfArchitecture> hf_routed_decoders();
+std::vector<HfArchitecture> hf_diffusion_decoders();
+std::vector<HfArchitecture> hf_rwkv_decoders();
+std::vector<HfArchitecture> hf_mixture_decoders();
+std::vector<HfArchitecture> hf_mixture_variants();
+std::vector<HfArchitecture> hf_latent_mixtures();
 
 // --- tensors
 inline constexpr TensorRule kEnds[] = {
@@ -114,6 +119,25 @@ inline constexpr TensorRule kGraniteExperts[] = {
     {"model.layers.{}.block_sparse_moe.output_linear.weight", "blk.{}.ffn_down_exps.weight"},
 };
 
+inline constexpr TensorRule kMambaBeside[] = {
+    {"model.layers.{}.mamba.A_log", "blk.{}.ssm_a", TensorChange::negative_exp},
+    {"model.layers.{}.mamba.D", "blk.{}.ssm_d"},
+    {"model.layers.{}.mamba.conv1d.weight", "blk.{}.ssm_conv1d.weight", TensorChange::squeezed},
+    {"model.layers.{}.mamba.conv1d.bias", "blk.{}.ssm_conv1d.bias"},
+    {"model.layers.{}.mamba.in_proj.weight", "blk.{}.ssm_in.weight"},
+    {"model.layers.{}.mamba.out_proj.weight", "blk.{}.ssm_out.weight"},
+    {"model.layers.{}.mamba.dt_bias", "blk.{}.ssm_dt.bias"},
+    {"model.layers.{}.mamba.norm.weight", "blk.{}.ssm_norm.weight", TensorChange::grouped},
+};
+inline constexpr TensorRule kPreNorms[] = {
+    {"model.final_layernorm.weight", "output_norm.weight"},
+    {"model.layers.{}.input_layernorm.weight", "blk.{}.attn_norm.weight"},
+    {"model.layers.{}.pre_ff_layernorm.weight", "blk.{}.ffn_norm.weight"},
+    {"model.layers.{}.feed_forward.gate_proj.weight", "blk.{}.ffn_gate.weight"},
+    {"model.layers.{}.feed_forward.up_proj.weight", "blk.{}.ffn_up.weight"},
+    {"model.layers.{}.feed_forward.down_proj.weight", "blk.{}.ffn_down.weight"},
+};
+
 // --- hyperparameters
 inline constexpr ConfigRule kSizes[] = {
     {"num_hidden_layers", "block_count"},
@@ -142,6 +166,13 @@ inline constexpr ConfigRule kQwenMoe[] = {
 inline constexpr ConfigRule kMixtral[] = {
     {"num_local_experts", "expert_count"},
     {"num_experts_per_tok", "expert_used_count"},
+};
+
+inline constexpr ConfigRule kMambaBesideSizes[] = {
+    {"mamba_d_conv", "ssm.conv_kernel"},
+    {"mamba_d_state", "ssm.state_size"},
+    {"mamba_n_groups", "ssm.group_count"},
+    {"mamba_n_heads", "ssm.time_step_rank"},
 };
 
 inline const Expectation kSilu{"hidden_act", {R"("silu")", R"("swish")"}};
@@ -177,6 +208,22 @@ void check_rotated_part(const JsonView& config, std::string_view prefix, GgufWri
 // Sets which layers have a window, by layer_types, and the base of their rotation; returns them.
 std::vector<bool> set_windowed_layers(const JsonView& config, std::string_view prefix,
                                       GgufWriter& to);
+
+// Sets which layers have a window and which are rotated, by layer_rope_theta.
+void set_granite_windows(const JsonView& config, std::string_view prefix, GgufWriter& to);
+
+// A size of layers with windows, which may differ from that of the others.
+int64_t windowed_size(const JsonView& config, const std::string& key);
+
+// Sets the sizes of latent attention, whose cache is that of one head.
+void set_latent(const JsonView& config, std::string_view prefix, GgufWriter& to);
+
+// The values of a list with one for each layer. Behind them may be those of layers that propose.
+std::vector<JsonView> of_layers(const JsonView& config, const char* key);
+
+// Sets the limits of the activations of each layer, if config.json has them; null: none.
+void set_limits(const JsonView& config, const char* from, std::string_view prefix,
+                const char* to_key, GgufWriter& to);
 
 // Every period-th layer sees all positions, the others a window.
 void check_windows(const JsonView& config, int64_t period);

@@ -7,6 +7,7 @@
 
 #include "base/printable.h"
 #include "llm/convert/hf_pre_tokenizer.h"
+#include "llm/convert/hf_rwkv_vocabulary.h"
 #include "llm/convert/hf_unigram.h"
 #include "llm/convert/hf_vocabulary.h"
 #include "llm/tokenizer/text_encoder.h"
@@ -235,7 +236,8 @@ std::optional<Json> tokenizer_json(const HfFolder& folder) {
   return std::nullopt;
 }
 
-// A folder with SentencePiece's own file: the settings beside it say what surrounds a text.
+// A folder with SentencePiece's own file, or RWKV's: of the first, the settings beside it say what
+// surrounds a text.
 void write_sentence_piece_folder(const HfFolder& folder, int64_t rows, GgufWriter& to) {
   std::optional<std::string> bytes = folder.text("tokenizer.model");
   if (!bytes) bytes = folder.text("spiece.model");
@@ -258,6 +260,11 @@ void write_sentence_piece_folder(const HfFolder& folder, int64_t rows, GgufWrite
     role("padding", "pad", model.padding);
     to.set("tokenizer.ggml.add_bos_token", settings["add_bos_token"].boolean_or(!model.is_unigram));
     to.set("tokenizer.ggml.add_eos_token", settings["add_eos_token"].boolean_or(model.is_unigram));
+    return vocabulary.write(to);
+  }
+  if (const std::optional<std::string> lines = folder.text(kRwkvVocabulary)) {
+    HfVocabulary vocabulary(rows);
+    write_rwkv_vocabulary(*lines, vocabulary, to);
     return vocabulary.write(to);
   }
   throw Error(

@@ -63,8 +63,8 @@ class Planner {
     layers_ = config_["num_hidden_layers"].integer(1, 4096);
     layers_ = std::max(layers_, config_["num_decoder_layers"].integer_or(0, 0, 4096));
     proposing_ = config_["num_nextn_predict_layers"].integer_or(0, 0, 64);
-    for (const char* key :
-         {"num_experts", "num_local_experts", "n_routed_experts", "moe_num_experts"})
+    for (const char* key : {"num_experts", "num_local_experts", "n_routed_experts",
+                            "moe_num_experts", "moe_num_primary_experts"})
       experts_ = std::max(experts_, config_[key].integer_or(0, 0, 1024));
     states_ = config_["altup_num_inputs"].integer_or(1, 1, 64) - 1;  // beside the first
     if (architecture.has_heads) head_length_ = head_length(config_);
@@ -84,7 +84,8 @@ class Planner {
           name.starts_with(architecture_.prefix) ? name.substr(architecture_.prefix.size()) : name;
       if (!own.starts_with(architecture_.added_prefix) && !own.starts_with("dense_"))
         own.insert(0, architecture_.added_prefix);
-      ParsedName parsed = parse_name(own, 1);  // of the layer; the parts of T5's have numbers, too
+      // Of the layer; the parts of T5's have numbers, too.
+      ParsedName parsed = rules_.contains(own) ? ParsedName{own, {}} : parse_name(own, 1);
       if (!rules_.contains(parsed.pattern)) parsed = parse_name(own, 2);
       const auto found = rules_.find(parsed.pattern);
       const int64_t layer = parsed.numbers.empty() ? -1 : parsed.numbers[0];
@@ -96,7 +97,7 @@ class Planner {
                         "be wrong without it; please report the model",
                         folder_.path(), printable(name), entry.shape.text(), architecture_.name));
       for (const TensorRule* rule : found->second)
-        if (!rule->to.empty() && !(rule->to == "output.weight" && is_tied))
+        if (!rule->to.empty() && !(rule->to == "output.weight" && is_tied) && is_for(*rule, layer))
           add(name, entry, *rule, parsed.numbers, context);
     }
     const auto table = planned_.find({-1, "token_embd.weight"});
@@ -123,6 +124,14 @@ class Planner {
   }
 
  private:
+  bool is_for(const TensorRule& rule, int64_t layer) const {
+    return rule.layers == RuleLayers::all || is_other(layer) == (rule.layers == RuleLayers::others);
+  }
+
+  bool is_other(int64_t layer) const {
+    return architecture_.is_other && architecture_.is_other(config_, layer);
+  }
+
   void add(const std::string& name, const SafetensorsEntry& entry, const TensorRule& rule,
            const std::vector<int64_t>& numbers, int64_t context) {
     const bool is_packed = is_mxfp4(rule.change);
@@ -135,9 +144,10 @@ class Planner {
                               folder_.path(), printable(name), ElementType(entry.type).name(),
                               entry.shape.text()));
     const bool has_layer = rule.to.find("{}") != rule.to.npos;
-    const bool is_stacked = numbers.size() > (has_layer ? 1u : 0u);
+    const bool has_number = numbers.size() > (has_layer ? 1u : 0u);
+    const bool is_stacked = has_number || rule.of > 1;
     const int64_t layer = has_layer && !numbers.empty() ? numbers[0] : -1;
-    const int64_t count = !is_stacked ? 1 : has_layer ? experts_ : states_;
+    const int64_t count = !has_number ? rule.of : has_layer ? experts_ / rule.of : states_;
     const ElementType type = is_packed    ? ElementType(BlockType::mxfp4)
                              : has_scales ? ElementType(DType::f32)
                                           : ElementType(entry.type);
@@ -150,11 +160,12 @@ class Planner {
       tensor.head_length = head_length_;
       tensor.sources.resize(static_cast<size_t>(count));
       if (has_scales) tensor.source_scales.resize(tensor.sources.size());
-      if (architecture_.factors) tensor.factors = architecture_.factors(config_, rule.to);
-      if (!lay_out(tensor, name, entry.shape, context)) does_not_fit(name, entry);
+      if (architecture_.factors) tensor.factors = architecture_.factors(config_, rule.to, layer);
+      layer_ = layer;
+      if (!lay_out(tensor, name, entry.shape, context, rule.of > 1)) does_not_fit(name, entry);
       if (is_stacked) tensor.shape.insert(0, count);
     }
-    const auto place = is_stacked ? static_cast<size_t>(numbers.back()) : 0;
+    const auto place = static_cast<size_t>(has_number ? numbers.back() : rule.place);
     const bool has_shape =
         is_stacked ? entry.shape.elements() * count == tensor.shape.elements() : true;
     if (place >= tensor.sources.size() || !has_shape || !(tensor.type == type) ||
@@ -173,7 +184,8 @@ class Planner {
   }
 
   // Sets the shape that the change of a source of this shape gives; false if it does not fit.
-  bool lay_out(PlannedTensor& tensor, const std::string& name, const Shape& from, int64_t context) {
+  bool lay_out(PlannedTensor& tensor, const std::string& name, const Shape& from, int64_t context,
+               bool is_part = false) {
     using enum TensorChange;
     const int64_t rank = from.rank(), columns = from[-1], rows = rank > 1 ? from[-2] : 1;
     const int64_t odd = tensor.change == odd_columns || tensor.change == odd_transposed;
@@ -187,9 +199,15 @@ class Planner {
       case add_one:
         return true;
       case negative_exp:
+      case positive_exp:
         if (rank == 4) tensor.shape = {from.elements()};  // Kimi's, one for each head
         return true;
+      case index_halves:
+        tensor.head_length = config_["index_head_dim"].integer(1, 1 << 12);
+        tensor.rotated = config_["qk_rope_head_dim"].integer(2, tensor.head_length);
+        return tensor.rotated % 2 == 0 && from[0] % tensor.head_length == 0;
       case rotary:
+        tensor.rotated = rotated_elements(config_, head_length_);
         return head_length_ % 2 == 0 && from[0] % head_length_ == 0;
       case fused_rotary:
         tensor.plain_rows = config_["num_key_value_heads"].integer(1, 1 << 16) * head_length_;
@@ -265,8 +283,11 @@ class Planner {
         return tile(tensor, from);
       case latent_keys:
       case latent_values: {
-        const int64_t keys = config_["qk_nope_head_dim"].integer(1, 1 << 14),
-                      values = config_["v_head_dim"].integer(1, 1 << 14), both = keys + values;
+        const auto size = [&](const char* key) {
+          return is_other(layer_) ? windowed_size(config_, key) : config_[key].integer(1, 1 << 14);
+        };
+        const int64_t keys = size("qk_nope_head_dim"), values = size("v_head_dim"),
+                      both = keys + values;
         if (rank != 2 || rows % both != 0) return false;
         const bool is_keys = tensor.change == latent_keys;
         tensor.shape =
@@ -279,6 +300,31 @@ class Planner {
       case odd_mxfp4:
       case all_mxfp4:
         return lay_out_blocks(tensor, name, from);
+      case flattened:
+        tensor.shape = {from.elements()};
+        return true;
+      case spread:
+        tensor.shape = {1, 1, from.elements() / (is_part ? 1 : from[0])};
+        if (!is_part) tensor.shape.insert(0, from[0]);
+        return true;
+      case swapped_mixes: {
+        const int64_t rank_each = rank == 2 ? columns / 5 : rows;
+        tensor.shape = rank == 2 ? Shape{columns, rows} : Shape{from[0], columns, rows};
+        tensor.strides = rank == 2 ? Strides{0, rank_each, 1, columns, rank_each}
+                                   : Strides{0, rows * columns, 1, columns, columns};
+        tensor.strides->order = {3, 1, 2, 0, 4};
+        return rank == 2 ? columns % 5 == 0 : rank == 3 && from[0] == 5;
+      }
+      case by_expert:
+      case by_expert_transposed: {
+        if (rank != 2 || experts_ < 1 || rows % experts_ != 0) return false;
+        const int64_t each = rows / experts_;
+        tensor.shape = {experts_, each, columns};
+        if (tensor.change == by_expert) return true;
+        tensor.shape = {experts_, columns, each};
+        tensor.strides = Strides{0, each * columns, 1, columns, columns};
+        return true;
+      }
     }
     return false;
   }
@@ -323,6 +369,7 @@ class Planner {
   std::map<std::string_view, std::vector<const TensorRule*>, std::less<>> rules_;
   std::map<std::pair<int64_t, std::string_view>, PlannedTensor> planned_;  // by layer
   int64_t layers_ = 0, proposing_ = 0, experts_ = 0, states_ = 0, head_length_ = 0;
+  int64_t layer_ = -1;      // of the tensor that is laid out
   bool is_scaled_ = false;  // weights may have 8 bits and scales
 };
 

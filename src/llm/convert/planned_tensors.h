@@ -17,7 +17,8 @@ namespace prism::llm {
 // Where the element [matrix, row, column] of a tensor is in its source, counted in elements.
 struct Strides {
   int64_t first = 0, matrix = 0, row = 0, column = 1;
-  int64_t rows = 1;  // of a matrix of the tensor
+  int64_t rows = 1;                 // of a matrix of the tensor
+  std::vector<int64_t> order = {};  // of the matrices in the source; empty: they keep theirs
 };
 
 // Value heads that are reordered: from key by key to one of each key at a time.
@@ -34,6 +35,7 @@ struct PlannedTensor {
   std::vector<WeightScales> source_scales;       // of sources with 8 bits; empty: they have more
   TensorChange change = TensorChange::none;
   int64_t head_length = 0;  // for TensorChange::rotary, split_heads and split_groups
+  int64_t rotated = 0;      // elements of a head, for TensorChange::rotary
   int64_t plain_rows = 0;   // at the end, for fused_rotary and rotary_groups
   int64_t shared_by = 1;    // heads of q for each of k and v, for split_groups
   std::optional<Tiles> tiles;

@@ -15,10 +15,10 @@ namespace {
 constexpr uint64_t kPieceElements = uint64_t{4} << 20;
 
 bool moves_rows(TensorChange change) {
-  return change == TensorChange::rotary || change == TensorChange::fused_rotary ||
-         change == TensorChange::split_heads || change == TensorChange::split_groups ||
-         change == TensorChange::rotary_groups || change == TensorChange::tiled ||
-         change == TensorChange::tiled_negative_exp;
+  return change == TensorChange::rotary || change == TensorChange::index_halves ||
+         change == TensorChange::fused_rotary || change == TensorChange::split_heads ||
+         change == TensorChange::split_groups || change == TensorChange::rotary_groups ||
+         change == TensorChange::tiled || change == TensorChange::tiled_negative_exp;
 }
 
 // The place in the source of what has this place among tiles.
@@ -41,7 +41,13 @@ uint64_t source_row(const PlannedTensor& tensor, uint64_t row) {
                        tensor.change == TensorChange::rotary_groups;
   uint64_t in_head = row % length;
   const uint64_t first = row - in_head;
-  if (rotates && (is_whole || !is_plain)) in_head = in_head % 2 * (length / 2) + in_head / 2;
+  if (tensor.change == TensorChange::index_halves) {
+    const auto count = static_cast<uint64_t>(tensor.rotated), half = count / 2;
+    return first + (in_head < count ? in_head % half * 2 + in_head / half : in_head);
+  }
+  const uint64_t turned = is_whole ? static_cast<uint64_t>(tensor.rotated) : length;
+  if (rotates && (is_whole || !is_plain) && in_head < turned)
+    in_head = in_head % 2 * (turned / 2) + in_head / 2;
   if (is_whole || tensor.change == TensorChange::fused_rotary) return first + in_head;
   // A group has some heads of q, one of k and one of v.
   const auto shared = static_cast<uint64_t>(tensor.shared_by);
@@ -56,6 +62,7 @@ uint64_t source_row(const PlannedTensor& tensor, uint64_t row) {
 // The value that becomes of a source's.
 float changed(TensorChange change, float value) {
   if (change == TensorChange::add_one) return value + 1;
+  if (change == TensorChange::positive_exp) return std::exp(value);
   const bool is_rate =
       change == TensorChange::negative_exp || change == TensorChange::tiled_negative_exp;
   return is_rate ? -std::exp(value) : value;
@@ -103,8 +110,10 @@ class Stream {
     }
     const Strides& by = *tensor_.strides;
     const uint64_t size = tensor_.type.row_bytes(1), rows = static_cast<uint64_t>(by.rows);
+    const uint64_t place = row / rows,
+                   matrix = by.order.empty() ? place : static_cast<uint64_t>(by.order[place]);
     const std::byte* const from =
-        bytes + (static_cast<uint64_t>(by.first) + row / rows * static_cast<uint64_t>(by.matrix) +
+        bytes + (static_cast<uint64_t>(by.first) + matrix * static_cast<uint64_t>(by.matrix) +
                  row % rows * static_cast<uint64_t>(by.row)) *
                     size;
     if (by.column == 1) {
@@ -135,6 +144,7 @@ class Stream {
   void put_rows(const std::byte* from, uint64_t first, uint64_t rows, uint64_t columns) {
     const bool is_same =
         tensor_.change != TensorChange::add_one && tensor_.change != TensorChange::negative_exp &&
+        tensor_.change != TensorChange::positive_exp &&
         tensor_.change != TensorChange::tiled_negative_exp && tensor_.factors.empty();
     if (tensor_.type == type_ && is_same) {
       sink_({from, tensor_.type.row_bytes(columns) * rows});

@@ -160,6 +160,7 @@ struct Config {
   bool weights_before_experts = false;                // they multiply the input, not the result
   int64_t expert_group_members = 1;  // experts that share a smaller one (grovemoe), and its factor
   double expert_group_scale = 1;
+  bool expert_groups_see_input = false;  // the smaller ones, as the experts do
   // By layer: what multiplies the gate is at most this in experts, and in feed-forward blocks and
   // the shared expert; 0 or empty: no limit.
   std::vector<double> expert_limits, inner_limits;

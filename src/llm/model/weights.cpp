@@ -421,15 +421,19 @@ void for_each_weight(const Weights& weights, const std::function<void(const Tens
 
 namespace {
 
-// Reads and checks a list of divisors of the rotary frequencies; empty if the file has none.
+// Reads and checks a list of divisors of the rotary frequencies; empty if the file has none. The
+// list may be as long as layers with windows need, which ignore it.
 std::vector<float> read_divisors(const GgufFile& file, const Config& config, const char* name) {
   const GgufTensor* found = file.find_tensor(name);
   if (!found) return {};
-  if (!(found->type == ElementType(DType::f32)) || found->shape.elements() != config.rope_dims / 2)
+  const int64_t pairs = config.rope_dims / 2, count = found->shape.elements();
+  if (!(found->type == ElementType(DType::f32)) ||
+      (count != pairs && count != std::max(pairs, config.local_rope_dims / 2)))
     throw Error(ErrorCode::kCorruptFile,
                 fmt::format("model: tensor {} is {} {}; it must be f32 [{}]", name,
-                            found->type_name(), found->shape.text(), config.rope_dims / 2));
+                            found->type_name(), found->shape.text(), pairs));
   std::vector<float> values = file.tensor(*found).to_vector<float>();
+  values.resize(static_cast<size_t>(pairs));
   for (size_t i = 0; i < values.size(); ++i)
     if (!(values[i] > 0 && std::isfinite(values[i])))
       throw Error(

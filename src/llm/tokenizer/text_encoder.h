@@ -43,6 +43,7 @@ std::unique_ptr<TextEncoder> make_wordpiece_encoder(const Vocabulary& vocabulary
                                                     const TokenizerTables& tables);
 std::unique_ptr<TextEncoder> make_unigram_encoder(const Vocabulary& vocabulary,
                                                   const TokenizerTables& tables, bool space_prefix);
+std::unique_ptr<TextEncoder> make_rwkv_encoder(const Vocabulary& vocabulary);
 // For files without a vocabulary: throws kNotSupported.
 std::unique_ptr<TextEncoder> make_no_encoder();
 

@@ -33,12 +33,13 @@ KindDefaults defaults_of(const TokenizerTables& tables) {
   }
   if (tables.model == "bert") return {101, -1, 100, 102, true, false, true, false};
   if (tables.model == "t5") return {-1, 1, 2, -1, false, true, false, true};
-  if (tables.model == "no_vocab") return {-1, -1, -1, -1, false, false, false, false};
+  if (tables.model == "rwkv" || tables.model == "no_vocab")
+    return {-1, -1, -1, -1, false, false, false, false};
   throw Error(
       ErrorCode::kNotSupported,
       fmt::format(
           "tokenizer: model \"{}\" is not supported; supported are llama, gpt2, gemma4, bert, t5, "
-          "no_vocab",
+          "rwkv, no_vocab",
           tables.model));
 }
 
@@ -130,6 +131,7 @@ struct Tokenizer::State {
       // XLM-RoBERTa, whose older files do not say it: <s> a </s></s> b </s>.
       if (!tables.add_separator) add_separator = add_bos && add_eos && bos >= 0;
     }
+    if (model == "rwkv") encoder = make_rwkv_encoder(vocabulary);
     if (model == "no_vocab") encoder = make_no_encoder();
     special = std::make_unique<SpecialTokens>(vocabulary);
   }

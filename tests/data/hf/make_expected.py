@@ -15,6 +15,9 @@ import numpy
 import torch
 import transformers as t
 
+import published_mixtures
+import published_parts
+
 COMMON = dict(hidden_size=32, intermediate_size=48, num_hidden_layers=4, num_attention_heads=4, num_key_value_heads=2,
               vocab_size=64, max_position_embeddings=64, pad_token_id=0, bos_token_id=1, eos_token_id=2)
 TOKENS = [1, 17, 42, 8, 33, 60, 5, 21, 50, 11, 29, 3, 44, 58, 9, 37, 26, 13, 62, 31]
@@ -268,6 +271,29 @@ MODELS = {
                                                                 tie_word_embeddings=False)),
     "umt5": (t.UMT5ForConditionalGeneration, t.UMT5Config, dict(T5, feed_forward_proj="gated-gelu")),
     "t5-encoder": (t.T5EncoderModel, t.T5Config, dict(T5, feed_forward_proj="relu")),
+    "minimax-01": (t.MiniMaxForCausalLM, t.MiniMaxConfig, dict(
+        head_dim=16, num_local_experts=4, num_experts_per_tok=2, full_attn_alpha_factor=3.5, linear_attn_alpha_factor=3.5,
+        mlp_alpha_factor=3.5, layer_types=["linear_attention", "full_attention", "linear_attention", "linear_attention"])),
+    "dbrx": (t.DbrxForCausalLM, t.DbrxConfig, dict(
+        TOKEN_IDS, d_model=32, n_heads=4, n_layers=3, max_seq_len=64, tie_word_embeddings=False,
+        attn_config=dict(kv_n_heads=2, clip_qkv=0.5, rope_theta=5e5),
+        ffn_config=dict(ffn_hidden_size=24, moe_num_experts=4, moe_top_k=2))),
+    "solar-open": (t.SolarOpenForCausalLM, t.SolarOpenConfig, dict(
+        head_dim=16, n_routed_experts=4, n_shared_experts=1, moe_intermediate_size=24, num_experts_per_tok=2,
+        routed_scaling_factor=1.5)),
+    "granitemoe-swa": (t.GraniteMoeSWAForCausalLM, t.GraniteMoeSWAConfig, dict(
+        GRANITE, sliding_window=8, layer_rope_theta=[0, 1e4, 0, 1e4])),
+    "bailingmoe3": (t.BailingHybridForCausalLM, t.BailingHybridConfig, dict(
+        head_dim=8, num_key_value_heads=4, kv_lora_rank=16, qk_nope_head_dim=8, qk_rope_head_dim=4, v_head_dim=6,
+        num_local_experts=8, n_group=4, topk_group=2, num_experts_per_tok=2, n_shared_experts=1, moe_intermediate_size=24,
+        first_k_dense_replace=1, layer_group_size=3, num_hidden_layers=6, num_mtp_layers=0)),
+    "dots3note": (t.Dots3NoteForCausalLM, t.Dots3NoteTextConfig, dict(
+        num_key_value_heads=4, q_lora_rank=12, kv_lora_rank=16, qk_rope_head_dim=4, v_head_dim=6, qk_nope_head_dim=8,
+        n_routed_experts=4, moe_intermediate_size=24, num_experts_per_tok=2, index_topk=4, index_head_dim=8, index_n_heads=4,
+        head_dim=12, shared_experts_intermediate_size=24, sliding_window_size=8, swa_num_attention_heads=2,
+        swa_num_key_value_heads=2, swa_q_lora_rank=12, swa_kv_lora_rank=20, swa_head_dim=12, swa_qk_nope_head_dim=8,
+        swa_v_head_dim=10, layer_types=["full_attention", "sliding_attention"] * 2)),
+    "bamba": (t.BambaForCausalLM, t.BambaConfig, dict(MAMBA_BESIDE, mamba_n_groups=1, attn_layer_indices=[1, 3])),
 }
 
 
@@ -291,6 +317,11 @@ FOREIGN = {
             t.Glm4MoeForCausalLM, t.Glm4MoeConfig, dict(
                 ROUTED, n_routed_experts=8, n_group=4, topk_group=2, use_qk_norm=True, norm_topk_prob=True,
                 routed_scaling_factor=2.5))),
+    "sarvam": ("SarvamMoEForCausalLM", dict(
+        num_experts=4, num_shared_experts=1, score_function="sigmoid", use_qk_norm=True), LING, (
+            t.Glm4MoeForCausalLM, t.Glm4MoeConfig, dict(
+                ROUTED, use_qk_norm=True, norm_topk_prob=True, routed_scaling_factor=2.5,
+                rope_parameters=dict(rope_type="default", rope_theta=8e6, partial_rotary_factor=1.0)))),
     "internlm2": ("InternLM2ForCausalLM", {}, [
         ("model.embed_tokens.weight", "model.tok_embeddings.weight"), ("lm_head.weight", "output.weight"),
         (QKV, "model.layers.{1}.attention.wqkv.weight"),
@@ -395,7 +426,9 @@ def saved_tensors(model):
     with tempfile.TemporaryDirectory() as folder:
         model.save_pretrained(folder)
         config = json.loads((pathlib.Path(folder) / "config.json").read_text())
-        return config, load_file(pathlib.Path(folder) / "model.safetensors")
+        tensors = load_file(pathlib.Path(folder) / "model.safetensors")
+        # MiniMax's decays follow from the number of a layer.
+        return config, {name: each for name, each in tensors.items() if not name.endswith(("_decay", "slope_rate"))}
 
 
 def expected(make, configuration, own, own_values=None):
@@ -443,8 +476,11 @@ def main():
     torch.manual_seed(1)
     path = pathlib.Path(__file__).parent / "expected.json"
     models = json.loads(path.read_text()) if len(sys.argv) > 1 else {}
-    for name in sys.argv[1:] or [*MODELS, *FOREIGN]:
-        models[name] = foreign(*FOREIGN[name]) if name in FOREIGN else expected(*MODELS[name])
+    for name in sys.argv[1:] or [*MODELS, *FOREIGN, *published_mixtures.MODELS]:
+        if name in published_mixtures.MODELS:
+            models[name] = published_parts.expected(published_mixtures.MODELS[name], value, TOKENS)
+        else:
+            models[name] = foreign(*FOREIGN[name]) if name in FOREIGN else expected(*MODELS[name])
         print(name, models[name]["expected"][:3], max(models[name]["expected"]))
     lines = [f" {json.dumps(name)}: {json.dumps(each, separators=(',', ':'))}" for name, each in models.items()]
     path.write_text("{\n" + ",\n".join(lines) + "\n}\n")
