@@ -15,6 +15,8 @@ import numpy
 import torch
 import transformers as t
 
+from published_decoders import PUBLISHED, published
+
 COMMON = dict(hidden_size=32, intermediate_size=48, num_hidden_layers=4, num_attention_heads=4, num_key_value_heads=2,
               vocab_size=64, max_position_embeddings=64, pad_token_id=0, bos_token_id=1, eos_token_id=2)
 TOKENS = [1, 17, 42, 8, 33, 60, 5, 21, 50, 11, 29, 3, 44, 58, 9, 37, 26, 13, 62, 31]
@@ -443,8 +445,9 @@ def main():
     torch.manual_seed(1)
     path = pathlib.Path(__file__).parent / "expected.json"
     models = json.loads(path.read_text()) if len(sys.argv) > 1 else {}
-    for name in sys.argv[1:] or [*MODELS, *FOREIGN]:
-        models[name] = foreign(*FOREIGN[name]) if name in FOREIGN else expected(*MODELS[name])
+    for name in sys.argv[1:] or [*MODELS, *FOREIGN, *PUBLISHED]:
+        models[name] = (published(name, TOKENS, value) if name in PUBLISHED else
+                        foreign(*FOREIGN[name]) if name in FOREIGN else expected(*MODELS[name]))
         print(name, models[name]["expected"][:3], max(models[name]["expected"]))
     lines = [f" {json.dumps(name)}: {json.dumps(each, separators=(',', ':'))}" for name, each in models.items()]
     path.write_text("{\n" + ",\n".join(lines) + "\n}\n")

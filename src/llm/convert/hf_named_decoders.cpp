@@ -1,0 +1,375 @@
+// The Hugging Face decoders whose code is in their folders and whose tensors have names of their
+// own, or those of GPT-2.
+#include <algorithm>
+
+#include "llm/convert/hf_folder.h"
+#include "llm/convert/hf_rules.h"
+
+namespace prism::llm {
+
+namespace {
+
+using enum TensorChange;
+using enum ConfigKind;
+
+// --- tensors
+constexpr TensorRule kGptEnds[] = {
+    {"wte.weight", "token_embd.weight"},
+    {"ln_f.weight", "output_norm.weight"},
+    {"ln_f.bias", "output_norm.bias"},
+    {"lm_head.weight", "output.weight"},
+    {"h.{}.ln_1.weight", "blk.{}.attn_norm.weight"},
+    {"h.{}.ln_1.bias", "blk.{}.attn_norm.bias"},
+    {"h.{}.ln_2.weight", "blk.{}.ffn_norm.weight"},
+    {"h.{}.ln_2.bias", "blk.{}.ffn_norm.bias"},
+    {"h.{}.attn.c_attn.bias", "blk.{}.attn_qkv.bias"},
+    {"h.{}.attn.c_proj.bias", "blk.{}.attn_output.bias"},
+    {"h.{}.mlp.c_fc.bias", "blk.{}.ffn_up.bias"},
+    {"h.{}.mlp.c_proj.bias", "blk.{}.ffn_down.bias"},
+    {"h.{}.attn.bias", ""},  // the causal mask
+    {"h.{}.attn.rotary_emb.inv_freq", ""},
+};
+constexpr TensorRule kGptAttention[] = {
+    {"h.{}.attn.c_attn.weight", "blk.{}.attn_qkv.weight"},
+    {"h.{}.attn.c_proj.weight", "blk.{}.attn_output.weight"},
+    {"h.{}.mlp.c_proj.weight", "blk.{}.ffn_down.weight"},
+};
+constexpr TensorRule kQwen[] = {
+    {"h.{}.mlp.w1.weight", "blk.{}.ffn_up.weight"},
+    {"h.{}.mlp.w2.weight", "blk.{}.ffn_gate.weight"},
+};
+constexpr TensorRule kCodeShell[] = {{"h.{}.mlp.c_fc.weight", "blk.{}.ffn_up.weight"}};
+constexpr TensorRule kRefact[] = {
+    {"h.{}.attn.q.weight", "blk.{}.attn_q.weight"},
+    {"h.{}.attn.kv.weight", "blk.{}.attn_k.weight", first_half},
+    {"h.{}.attn.kv.weight", "blk.{}.attn_v.weight", second_half},
+    {"h.{}.mlp.gate_up_proj.weight", "blk.{}.ffn_gate.weight", first_half},
+    {"h.{}.mlp.gate_up_proj.weight", "blk.{}.ffn_up.weight", second_half},
+};
+constexpr TensorRule kJais[] = {
+    {"wte.weight", "output.weight"},  // with a factor of its own
+    {"relative_pe.slopes", ""},       // computed from the number of heads
+    {"h.{}.attn.c_attn.weight", "blk.{}.attn_qkv.weight", transposed},
+    {"h.{}.attn.c_proj.weight", "blk.{}.attn_output.weight", transposed},
+    {"h.{}.mlp.c_fc.weight", "blk.{}.ffn_up.weight", transposed},
+    {"h.{}.mlp.c_fc2.weight", "blk.{}.ffn_gate.weight", transposed},
+    {"h.{}.mlp.c_fc2.bias", "blk.{}.ffn_gate.bias"},
+    {"h.{}.mlp.c_proj.weight", "blk.{}.ffn_down.weight", transposed},
+};
+constexpr TensorRule kChatGlm[] = {
+    {"embedding.word_embeddings.weight", "token_embd.weight"},
+    {"encoder.final_layernorm.weight", "output_norm.weight"},
+    {"output_layer.weight", "output.weight"},
+    {"rotary_pos_emb.inv_freq", ""},
+    {"encoder.layers.{}.input_layernorm.weight", "blk.{}.attn_norm.weight"},
+    {"encoder.layers.{}.post_attention_layernorm.weight", "blk.{}.ffn_norm.weight"},
+    {"encoder.layers.{}.self_attention.query_key_value.weight", "blk.{}.attn_qkv.weight"},
+    {"encoder.layers.{}.self_attention.query_key_value.bias", "blk.{}.attn_qkv.bias"},
+    {"encoder.layers.{}.self_attention.dense.weight", "blk.{}.attn_output.weight"},
+    {"encoder.layers.{}.mlp.dense_h_to_4h.weight", "blk.{}.ffn_up.weight"},
+    {"encoder.layers.{}.mlp.dense_4h_to_h.weight", "blk.{}.ffn_down.weight"},
+};
+constexpr TensorRule kOpenElm[] = {
+    {"token_embeddings.weight", "token_embd.weight"},
+    {"norm.weight", "output_norm.weight"},
+    {"layers.{}.attn_norm.weight", "blk.{}.attn_norm.weight"},
+    {"layers.{}.attn.qkv_proj.weight", "blk.{}.attn_qkv.weight"},
+    {"layers.{}.attn.q_norm.weight", "blk.{}.attn_q_norm.weight"},
+    {"layers.{}.attn.k_norm.weight", "blk.{}.attn_k_norm.weight"},
+    {"layers.{}.attn.out_proj.weight", "blk.{}.attn_output.weight"},
+    {"layers.{}.ffn_norm.weight", "blk.{}.ffn_norm.weight"},
+    {"layers.{}.ffn.proj_1.weight", "blk.{}.ffn_gate.weight", first_half},
+    {"layers.{}.ffn.proj_1.weight", "blk.{}.ffn_up.weight", second_half},
+    {"layers.{}.ffn.proj_2.weight", "blk.{}.ffn_down.weight"},
+};
+constexpr TensorRule kTalkie[] = {
+    {"model.embed.weight", "token_embd.weight"},
+    {"lm_head", "output.weight"},
+    {"lm_head_gain.w_g", ""},  // a number in the metadata
+    {"model.blocks.{}.attn.attn_query.weight", "blk.{}.attn_q.weight"},
+    {"model.blocks.{}.attn.attn_key.weight", "blk.{}.attn_k.weight"},
+    {"model.blocks.{}.attn.attn_value.weight", "blk.{}.attn_v.weight"},
+    {"model.blocks.{}.attn.attn_resid.weight", "blk.{}.attn_output.weight"},
+    {"model.blocks.{}.attn.head_gain.head_g", "blk.{}.attn_q_norm.weight", column},
+    {"model.blocks.{}.attn_gain.a_g", "blk.{}.attn_output.scale"},
+    {"model.blocks.{}.mlp.mlp_gate.weight", "blk.{}.ffn_gate.weight"},
+    {"model.blocks.{}.mlp.mlp_linear.weight", "blk.{}.ffn_up.weight"},
+    {"model.blocks.{}.mlp.mlp_resid.weight", "blk.{}.ffn_down.weight"},
+    {"model.blocks.{}.mlp_gain.a_g", "blk.{}.ffn_down.scale"},
+    {"model.blocks.{}.embed_skip.a_g", "blk.{}.layer_output_scale.weight"},
+};
+constexpr TensorRule kOlmo[] = {
+    {"wte.weight", "token_embd.weight"},
+    {"ff_out.weight", "output.weight"},
+    {"blocks.{}.att_proj.weight", "blk.{}.attn_qkv.weight", fused_rotary},
+    {"blocks.{}.attn_out.weight", "blk.{}.attn_output.weight"},
+    {"blocks.{}.ff_proj.weight", "blk.{}.ffn_up.weight", first_half},
+    {"blocks.{}.ff_proj.weight", "blk.{}.ffn_gate.weight", second_half},
+    {"blocks.{}.ff_out.weight", "blk.{}.ffn_down.weight"},
+};
+constexpr TensorRule kRuGpt[] = {
+    {"model.embed_positions.weight", "position_embd.weight", cut},
+    {"model.layers.{}.self_attn.q_proj.weight", "blk.{}.attn_qkv.weight", joined},
+    {"model.layers.{}.self_attn.k_proj.weight", "blk.{}.attn_qkv.weight", joined},
+    {"model.layers.{}.self_attn.v_proj.weight", "blk.{}.attn_qkv.weight", joined},
+    {"model.layers.{}.self_attn.q_proj.bias", "blk.{}.attn_qkv.bias", joined},
+    {"model.layers.{}.self_attn.k_proj.bias", "blk.{}.attn_qkv.bias", joined},
+    {"model.layers.{}.self_attn.v_proj.bias", "blk.{}.attn_qkv.bias", joined},
+    {"model.layers.{}.self_attn.o_proj.weight", "blk.{}.attn_output.weight"},
+    {"model.layers.{}.self_attn.o_proj.bias", "blk.{}.attn_output.bias"},
+};
+
+// --- hyperparameters
+constexpr ConfigRule kRmsEpsilon[] = {
+    {"layer_norm_epsilon", "attention.layer_norm_rms_epsilon", number},
+};
+constexpr ConfigRule kEpsilon[] = {
+    {"layer_norm_epsilon", "attention.layer_norm_epsilon", number},
+};
+constexpr ConfigRule kLayerNormEps[] = {
+    {"layer_norm_eps", "attention.layer_norm_epsilon", number},
+};
+constexpr ConfigRule kChatGlmSizes[] = {
+    {"layernorm_epsilon", "attention.layer_norm_rms_epsilon", number},
+    {"multi_query_group_num", "attention.head_count_kv", integer, false},
+};
+constexpr ConfigRule kLayersAndWidth[] = {
+    {"num_hidden_layers", "block_count"},
+    {"hidden_size", "embedding_length"},
+};
+constexpr ConfigRule kClamp[] = {{"clip_qkv", "attention.clamp_kqv", number, false}};
+
+// --- what rows of the table cannot say
+void set_number(std::string_view prefix, const char* key, double value, GgufWriter& to) {
+  to.set(fmt::format("{}{}", prefix, key), static_cast<float>(value));
+}
+
+// Beyond the length of its training, bases grow and scores are scaled.
+int64_t qwen_context(const JsonView& config) {
+  const bool changes =
+      config["use_dynamic_ntk"].boolean_or(true) || config["use_logn_attn"].boolean_or(true);
+  return changes ? config["seq_length"].integer_or(2048, 1, 1 << 30) : 0;
+}
+
+void more_codeshell(const JsonView& config, std::string_view prefix, GgufWriter& to) {
+  const bool is_grouped = config["group_query_attention"].boolean_or(true);
+  set_size(prefix, "attention.head_count_kv",
+           size_of(config, is_grouped ? "num_query_groups" : "num_attention_heads"), to);
+}
+
+void more_refact(const JsonView& config, std::string_view prefix, GgufWriter& to) {
+  const int64_t width = 4 * size_of(config, "hidden_size") * 2 / 3;
+  set_size(prefix, "feed_forward_length", (width + 255) / 256 * 256, to);
+  to.set(fmt::format("{}attention.head_count_kv", prefix), uint32_t{1});
+}
+
+// Names of settings differ between the models of 2023 and those of 2024.
+double jais_setting(const JsonView& config, const char* mup, const char* plain) {
+  const JsonView found = config[mup] ? config[mup] : config[plain];
+  if (!found) refuse(fmt::format("neither {} nor {} is there", mup, plain));
+  return found.number(1e-9, 1e9);
+}
+
+std::vector<RowFactor> jais_factors(const JsonView& config, std::string_view to) {
+  const int64_t rows = size_of(config, "vocab_size");
+  if (to == "token_embd.weight")
+    return {{rows, jais_setting(config, "mup_embeddings_scale", "embeddings_scale")}};
+  if (to != "output.weight") return {};
+  const double alpha = config["mup_width_scale"] ? config["mup_output_alpha"].number(1e-9, 1e9) : 1;
+  return {{rows, alpha * jais_setting(config, "mup_width_scale", "width_scale")}};
+}
+
+void more_jais(const JsonView& config, std::string_view prefix, GgufWriter& to) {
+  const JsonView divides =
+      config[config["mup_scale_qk_dot_by_d"] ? "mup_scale_qk_dot_by_d" : "scale_qk_dot_by_d"];
+  if (!divides.boolean_or(false))
+    refuse("scale_qk_dot_by_d is not true; Prism's Jais divides scores by the length of a head");
+  set_number(prefix, "attention.max_alibi_bias", 8, to);
+}
+
+void more_chatglm(const JsonView& config, std::string_view prefix, GgufWriter& to) {
+  set_size(prefix, "rope.dimension_count", head_length(config) / 2, to);
+  set_number(prefix, "rope.freq_base", 1e4 * config["rope_ratio"].number_or(1, 1e-3, 1e6), to);
+  if (!config["multi_query_attention"].boolean_or(false))
+    set_size(prefix, "attention.head_count_kv", size_of(config, "num_attention_heads"), to);
+}
+
+// A multiple of the model's width, rounded to a multiple of the divisor, but not down by a tenth.
+int64_t openelm_width(double multiple, int64_t width, int64_t divisor) {
+  const double wide = multiple * static_cast<double>(width);
+  const auto rounded = std::max(
+      divisor, static_cast<int64_t>(wide + static_cast<double>(divisor) / 2) / divisor * divisor);
+  return static_cast<double>(rounded) < 0.9 * wide ? rounded + divisor : rounded;
+}
+
+void more_openelm(const JsonView& config, std::string_view prefix, GgufWriter& to) {
+  const auto heads = [&](const char* name) {
+    std::vector<int32_t> all;
+    for (const JsonView& each : config[name].items())
+      all.push_back(static_cast<int32_t>(each.integer(1, 1 << 16)));
+    return all;
+  };
+  std::vector<int32_t> widths;
+  for (const JsonView& each : config["ffn_multipliers"].items())
+    widths.push_back(
+        static_cast<int32_t>(openelm_width(each.number(1e-3, 1e3), size_of(config, "hidden_size"),
+                                           config["ffn_dim_divisor"].integer(1, 1 << 16))));
+  to.set(fmt::format("{}attention.head_count", prefix), heads("num_query_heads"));
+  to.set(fmt::format("{}attention.head_count_kv", prefix), heads("num_kv_heads"));
+  to.set(fmt::format("{}feed_forward_length", prefix), widths);
+  const int64_t length = size_of(config, "head_dim");
+  for (const char* key : {"attention.key_length", "attention.value_length", "rope.dimension_count"})
+    set_size(prefix, key, length, to);
+  set_number(prefix, "rope.freq_base", config["rope_freq_constant"].number_or(1e4, 1e-3, 1e12), to);
+  set_number(prefix, "attention.layer_norm_rms_epsilon", 1e-6, to);
+}
+
+// Heads turn backwards: the second halves of q and k change their sign.
+std::vector<RowFactor> talkie_factors(const JsonView& config, std::string_view to) {
+  if (to != "blk.{}.attn_q.weight" && to != "blk.{}.attn_k.weight") return {};
+  const int64_t half = head_length(config) / 2;
+  std::vector<RowFactor> factors;
+  for (int64_t i = 0; i < size_of(config, "num_attention_heads"); ++i) {
+    factors.push_back({half, 1});
+    factors.push_back({half, -1});
+  }
+  return factors;
+}
+
+// Norms have neither weights nor a setting; the epsilon is that of f32.
+void more_talkie(const JsonView&, std::string_view prefix, GgufWriter& to) {
+  set_number(prefix, "attention.layer_norm_rms_epsilon", 0x1p-23, to);
+}
+
+void read_logit_scale(const HfFolder& folder, GgufWriter& to) {
+  to.set("talkie.logit_scale", folder.number("lm_head_gain.w_g"));
+}
+
+void more_olmo(const JsonView& config, std::string_view prefix, GgufWriter& to) {
+  const int64_t width = size_of(config, "hidden_size"), heads = size_of(config, "n_heads");
+  const int64_t both = config["mlp_hidden_size"].integer_or(
+      config["mlp_ratio"].integer_or(4, 1, 64) * width, 2, 1 << 24);
+  set_size(prefix, "feed_forward_length", both / 2, to);
+  if (config["multi_query_attention"].boolean_or(false) ||
+      config["n_kv_heads"].integer_or(heads, 1, 1 << 16) != heads)
+    refuse(
+        "n_kv_heads or multi_query_attention share keys; folders of OLMo that do so are not "
+        "known");
+  set_number(prefix, "attention.layer_norm_epsilon", 1e-5, to);
+}
+
+// Sparse layers see everything in the first of their windows.
+int64_t rugpt_context(const JsonView& config) {
+  if (config["sparse_mode"].string_or("none") == "none") return 0;
+  return config["sparse_block_size"].integer_or(16, 1, 1 << 16) *
+         config["sparse_num_local_blocks"].integer_or(8, 1, 1 << 12);
+}
+
+}  // namespace
+
+std::vector<HfArchitecture> hf_named_decoders() {
+  const std::vector<std::string_view> gelu = {R"("gelu_new")", R"("gelu_pytorch_tanh")"};
+  const Expectation scaled{"scale_attn_weights", {"true"}};
+  return {
+      {.name = "QWenLMHeadModel",
+       .gguf = "qwen",
+       .tensors = {kGptEnds, kGptAttention, kQwen},
+       .config = {kSizes, kRmsEpsilon},
+       .expected = {scaled, {"no_bias", {"true"}}},
+       .prefix = "transformer.",
+       .right_up_to = qwen_context},
+      {.name = "CodeShellForCausalLM",
+       .gguf = "codeshell",
+       .tensors = {kGptEnds, kGptAttention, kCodeShell},
+       .config = {kSizes, kEpsilon},
+       .expected = {scaled,
+                    {"activation_function", gelu},
+                    {"position_embedding_type", {R"("rope")"}}},
+       .more = more_codeshell,
+       .prefix = "transformer."},
+      {.name = "GPTRefactForCausalLM",
+       .gguf = "refact",
+       .tensors = {kGptEnds, kGptAttention, kRefact},
+       .config = {kSizes, kRmsEpsilon},
+       .expected = {{"multi_query", {"true"}}},
+       .more = more_refact,
+       .is_rotated = false,
+       .prefix = "transformer."},
+      {.name = "JAISLMHeadModel",
+       .gguf = "jais",
+       .tensors = {kGptEnds, kJais},
+       .config = {kSizes, kEpsilon},
+       .expected = {scaled,
+                    {"activation_function", {R"("swiglu")"}},
+                    {"position_embedding_type", {R"("alibi")"}},
+                    {"scale_attn_by_inverse_layer_idx", {"false"}},
+                    {"add_cross_attention", {"false"}},
+                    {"alibi_scaling", {}}},
+       .more = more_jais,
+       .is_rotated = false,
+       .is_tied = true,
+       .prefix = "transformer.",
+       .factors = jais_factors},
+      {.name = "ChatGLMModel",
+       .gguf = "chatglm",
+       .tensors = {kChatGlm},
+       .config = {kSizes, kChatGlmSizes},
+       .expected = {{"rmsnorm", {"true"}},
+                    {"add_bias_linear", {"false"}},
+                    {"add_qkv_bias", {"true"}},
+                    {"post_layer_norm", {"true"}},
+                    {"apply_residual_connection_post_layernorm", {"false"}},
+                    {"original_rope", {"true"}},
+                    {"pre_seq_len", {}}},
+       .more = more_chatglm,
+       .is_rotated = false,
+       .prefix = "transformer."},
+      {.name = "OpenELMForCausalLM",
+       .gguf = "openelm",
+       .tensors = {kOpenElm},
+       .config = {kLayersAndWidth},
+       .expected = {{"ffn_with_glu", {"true"}},
+                    {"normalize_qk_projections", {"true"}},
+                    {"share_input_output_layers", {"true"}},
+                    {"activation_fn_name", {R"("swish")", R"("silu")"}},
+                    {"normalization_layer_name", {R"("rms_norm")"}}},
+       .more = more_openelm,
+       .is_rotated = false,
+       .is_tied = true,
+       .prefix = "transformer.",
+       .has_heads = false},
+      {.name = "TalkieForCausalLM",
+       .gguf = "talkie",
+       .tensors = {kTalkie},
+       .config = {kSizes},
+       .expected = {kSilu},
+       .more = more_talkie,
+       .from_tensors = read_logit_scale,
+       .factors = talkie_factors},
+      {.name = "OLMoForCausalLM",
+       .gguf = "olmo",
+       .tensors = {kOlmo},
+       .config = {kSizes, kClamp},
+       .expected = {{"activation_type", {R"("swiglu")"}},
+                    {"block_type", {R"("sequential")"}},
+                    {"layer_norm_type", {R"("default")", R"("low_precision")"}},
+                    {"layer_norm_with_affine", {"false"}},
+                    {"attention_layer_norm", {"false"}},
+                    {"rope", {"true"}},
+                    {"alibi", {"false"}},
+                    {"include_bias", {"false"}},
+                    {"scale_logits", {"false"}}},
+       .more = more_olmo,
+       .prefix = "model.transformer."},
+      {.name = "RuGPT3XLForCausalLM",
+       .gguf = "gpt2",
+       .tensors = {kEnds, kNorms, kNormBiases, kRuGpt, kFeedForward},
+       .config = {kSizes, kLayerNormEps},
+       .expected = {{"hidden_act", gelu}},
+       .is_rotated = false,
+       .is_tied = true,
+       .right_up_to = rugpt_context},
+  };
+}
+
+}  // namespace prism::llm
