@@ -23,6 +23,11 @@ constexpr TensorRule kMaincoderFeedForward[] = {
     {"model.layers.{}.feed_forward.up_proj.weight", "blk.{}.ffn_up.weight"},
     {"model.layers.{}.feed_forward.down_proj.weight", "blk.{}.ffn_down.weight"},
 };
+constexpr TensorRule kKormoNorms[] = {
+    {"model.norm.weight", "output_norm.weight"},
+    {"model.layers.{}.pre_attention_layernorm.weight", "blk.{}.attn_norm.weight"},
+    {"model.layers.{}.pre_mlp_layernorm.weight", "blk.{}.ffn_norm.weight"},
+};
 constexpr TensorRule kLinearAttention[] = {
     {"model.layers.{}.self_attn.linear_attn.weight", "blk.{}.attn_output.weight"},
 };
@@ -196,6 +201,11 @@ std::vector<HfArchitecture> hf_llama_variants() {
        adjacent,
        {kSizes, kDecoder},
        {kSilu, {"clip_qkv", {}}, {"use_sliding_window", {"false"}}}},
+      {"KORMoForCausalLM",
+       "qwen2",
+       {kEnds, kKormoNorms, kQueryKey, kValueOutput, kFeedForward},
+       {kSizes, kDecoder},
+       {kSilu}},
       {"OrionForCausalLM",
        "orion",
        {kEnds, kNorms, kNormBiases, kQueryKey, kValueOutput, kFeedForward},

@@ -107,6 +107,21 @@ constexpr TensorRule kOlmo[] = {
     {"blocks.{}.ff_proj.weight", "blk.{}.ffn_gate.weight", second_half},
     {"blocks.{}.ff_out.weight", "blk.{}.ffn_down.weight"},
 };
+constexpr TensorRule kMamba[] = {
+    {"embedding.weight", "token_embd.weight"},
+    {"lm_head.weight", "output.weight"},
+    {"norm_f.weight", "output_norm.weight"},
+    {"layers.{}.norm.weight", "blk.{}.attn_norm.weight"},
+    {"layers.{}.mixer.A_log", "blk.{}.ssm_a", negative_exp},
+    {"layers.{}.mixer.D", "blk.{}.ssm_d"},
+    {"layers.{}.mixer.conv1d.weight", "blk.{}.ssm_conv1d.weight", squeezed},
+    {"layers.{}.mixer.conv1d.bias", "blk.{}.ssm_conv1d.bias"},
+    {"layers.{}.mixer.in_proj.weight", "blk.{}.ssm_in.weight"},
+    {"layers.{}.mixer.out_proj.weight", "blk.{}.ssm_out.weight"},
+    {"layers.{}.mixer.x_proj.weight", "blk.{}.ssm_x.weight"},
+    {"layers.{}.mixer.dt_proj.weight", "blk.{}.ssm_dt.weight"},
+    {"layers.{}.mixer.dt_proj.bias", "blk.{}.ssm_dt.bias"},
+};
 constexpr TensorRule kRuGpt[] = {
     {"model.embed_positions.weight", "position_embd.weight", cut},
     {"model.layers.{}.self_attn.q_proj.weight", "blk.{}.attn_qkv.weight", joined},
@@ -265,9 +280,28 @@ int64_t rugpt_context(const JsonView& config) {
          config["sparse_num_local_blocks"].integer_or(8, 1, 1 << 12);
 }
 
+// Settings that files of Mamba's own package leave out are those of its published sizes.
+void more_mamba_package(const JsonView& config, std::string_view prefix, GgufWriter& to) {
+  const JsonView own = config["ssm_cfg"];
+  if (const std::string layer = own["layer"].string_or("Mamba1"); layer != "Mamba1")
+    refuse(fmt::format("ssm_cfg.layer is {}; save the model with transformers", printable(layer)));
+  if (!config["attn_layer_idx"].items().empty()) refuse("attn_layer_idx names layers of attention");
+  const int64_t width = size_of(config, "hidden_size");
+  const JsonView rank = own["dt_rank"];
+  set_size(prefix, "ssm.inner_size", width * own["expand"].integer_or(2, 1, 64), to);
+  set_size(prefix, "ssm.state_size", own["d_state"].integer_or(16, 1, 1 << 14), to);
+  set_size(prefix, "ssm.conv_kernel", own["d_conv"].integer_or(4, 2, 64), to);
+  set_size(prefix, "ssm.time_step_rank",
+           rank.is_number() ? rank.integer(1, 1 << 20) : (width + 15) / 16, to);
+  for (const char* key : {"attention.head_count", "feed_forward_length"})
+    to.set(fmt::format("{}{}", prefix, key), uint32_t{0});
+  set_number(prefix, "attention.layer_norm_rms_epsilon", 1e-5, to);
+}
+
 }  // namespace
 
 std::vector<HfArchitecture> hf_named_decoders() {
+  constexpr int64_t kNoLimit = 1 << 20;
   const std::vector<std::string_view> gelu = {R"("gelu_new")", R"("gelu_pytorch_tanh")"};
   const Expectation scaled{"scale_attn_weights", {"true"}};
   return {
@@ -369,6 +403,17 @@ std::vector<HfArchitecture> hf_named_decoders() {
        .is_rotated = false,
        .is_tied = true,
        .right_up_to = rugpt_context},
+      {.name = "MambaLMHeadModel",
+       .gguf = "mamba",
+       .tensors = {kMamba},
+       .config = {kLayersAndWidth},
+       .expected = {{"rms_norm", {"true"}}, {"d_intermediate", {"0"}}},
+       .more = more_mamba_package,
+       .is_rotated = false,
+       .is_tied = true,
+       .prefix = "backbone.",
+       .has_heads = false,
+       .default_context = kNoLimit},
   };
 }
 

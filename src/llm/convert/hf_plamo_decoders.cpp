@@ -28,16 +28,15 @@ constexpr TensorRule kPlamo[] = {
     {"model.layers.layers.{}.mlp.up_proj.weight", "blk.{}.ffn_up.weight"},
     {"model.layers.layers.{}.mlp.down_proj.weight", "blk.{}.ffn_down.weight"},
 };
-// The weights of norms are differences from the numbers that a layer of its depth has.
+// The weights of norms are differences. Files have the norms behind a block without ".weight".
 constexpr TensorRule kPlamoBlocks[] = {
     {"model.embed_tokens.weight", "token_embd.weight"},
     {"model.norm.weight", "output_norm.weight", add_one},
     {"lm_head.weight", "output.weight"},
     {"model.layers.layers.{}.pre_mixer_norm.weight", "blk.{}.attn_norm.weight", add_one},
-    {"model.layers.layers.{}.post_mixer_norm.weight", "blk.{}.post_attention_norm.weight",
-     add_fifth},
+    {"model.layers.layers.{}.post_mixer_norm.weight", "blk.{}.post_attention_norm", add_fifth},
     {"model.layers.layers.{}.pre_mlp_norm.weight", "blk.{}.ffn_norm.weight", add_one},
-    {"model.layers.layers.{}.post_mlp_norm.weight", "blk.{}.post_ffw_norm.weight", add_small},
+    {"model.layers.layers.{}.post_mlp_norm.weight", "blk.{}.post_ffw_norm", add_small},
     {"model.layers.layers.{}.mixer.qkv_proj.weight", "blk.{}.attn_qkv.weight"},
     {"model.layers.layers.{}.mixer.o_proj.weight", "blk.{}.attn_output.weight"},
     {"model.layers.layers.{}.mlp.gate_up_proj.weight", "blk.{}.ffn_up.weight"},
