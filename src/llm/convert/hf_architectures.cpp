@@ -191,7 +191,7 @@ const std::vector<HfArchitecture>& table() {
     for (const auto& more :
          {first_decoders(), hf_other_decoders(), hf_gpt_decoders(), hf_expert_decoders(),
           hf_recurrent_decoders(), hf_delta_decoders(), hf_gemma_decoders(), hf_routed_decoders(),
-          hf_llama_variants(), hf_plamo_decoders(), hf_named_decoders()})
+          hf_llama_variants(), hf_plamo_decoders(), hf_gpt_variants(), hf_named_decoders()})
       all.insert(all.end(), more.begin(), more.end());
     const size_t own = all.size();
     for (const HfAlias& alias : hf_aliases())

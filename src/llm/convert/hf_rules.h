@@ -22,6 +22,7 @@ std::vector<HfArchitecture> hf_gemma_decoders();
 std::vector<HfArchitecture> hf_routed_decoders();
 std::vector<HfArchitecture> hf_llama_variants();
 std::vector<HfArchitecture> hf_plamo_decoders();
+std::vector<HfArchitecture> hf_gpt_variants();
 std::vector<HfArchitecture> hf_named_decoders();
 std::span<const HfAlias> hf_aliases();
 
