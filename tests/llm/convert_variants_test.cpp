@@ -1,16 +1,20 @@
 // Converts tiny Hugging Face folders of models whose code is in their folders: other names of known
 // architectures, what config.json decides, and what is refused.
 #include <cmath>
+#include <fstream>
+#include <iterator>
 
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
 
+#include "llm/convert/hf_architectures.h"
 #include "prism/error.h"
 #include "prism/llm/gguf.h"
 #include "support/models/converted.h"
 #include "support/models/hf_files.h"
 #include "support/normalised_error.h"
+#include "support/paths.h"
 
 namespace prism::llm {
 namespace {
@@ -62,6 +66,20 @@ TEST(ConvertVariants, OtherNamesMeanTheSameLayers) {
         normalised_error(result_of(convert(HfTestFolder(model)), model.tokens), model.expected),
         1e-8)
         << architecture;
+  }
+}
+
+// docs/models.md lists every architecture, without "ForCausalLM".
+TEST(ConvertVariants, TheManualNamesEveryArchitecture) {
+  std::ifstream in(test::source_dir() / "docs" / "models.md");
+  const std::string manual{std::istreambuf_iterator<char>(in), {}};
+  const std::string section = manual.substr(manual.find("## Convert a Hugging Face folder"));
+  for (const std::string_view name : hf_architecture_names()) {
+    constexpr std::string_view kEnding = "ForCausalLM";
+    const std::string shown(name.ends_with(kEnding) ? name.substr(0, name.size() - kEnding.size())
+                                                    : name);
+    const bool is_there = has(section, " " + shown + ",") || has(section, " " + shown + " |");
+    EXPECT_TRUE(is_there) << shown;
   }
 }
 
