@@ -159,6 +159,9 @@ TEST(ConvertTokenizerParts, UnknownFilesAreNamed) {
                   "line 257 is \"IQ== x\""));
   EXPECT_TRUE(
       has(refusal({{"qwen.tiktoken", ranks + "IQ== 300\n"}}, ErrorCode::kCorruptFile), "line 257"));
+  EXPECT_TRUE(has(
+      refusal({{"qwen.tiktoken", ranks_with({std::string(257, 'a')})}}, ErrorCode::kCorruptFile),
+      "at most 256 bytes"));
   const std::string config = R"({"tokenizer_class": "RobertaTokenizerFast"})";
   EXPECT_TRUE(
       has(refusal({{"vocab.json", "{}"}, {"merges.txt", ""}, {"tokenizer_config.json", config}},

@@ -90,12 +90,12 @@ double jais_setting(const JsonView& config, const char* mup, const char* plain) 
 }
 
 std::vector<RowFactor> jais_factors(const JsonView& config, std::string_view to) {
-  const int64_t rows = size_of(config, "vocab_size");
+  constexpr int64_t kRows = int64_t{1} << 24;  // all
   if (to == "token_embd.weight")
-    return {{rows, jais_setting(config, "mup_embeddings_scale", "embeddings_scale")}};
+    return {{kRows, jais_setting(config, "mup_embeddings_scale", "embeddings_scale")}};
   if (to != "output.weight") return {};
   const double alpha = config["mup_width_scale"] ? config["mup_output_alpha"].number(1e-9, 1e9) : 1;
-  return {{rows, alpha * jais_setting(config, "mup_width_scale", "width_scale")}};
+  return {{kRows, alpha * jais_setting(config, "mup_width_scale", "width_scale")}};
 }
 
 void more_jais(const JsonView& config, std::string_view prefix, GgufWriter& to) {

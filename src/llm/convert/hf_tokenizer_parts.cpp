@@ -70,6 +70,9 @@ Json word_piece_json(const HfFolder& folder, const std::string& lines) {
 // --- tiktoken: a token in base64 and its rank on each line
 using Ranks = std::unordered_map<std::string, int64_t>;
 
+// The longest tokens of published lists have 128 bytes; the work for one grows with its square.
+constexpr size_t kMostTokenBytes = 256;
+
 // The token and the rank of a line; nothing if it is not of that format.
 std::optional<std::pair<std::string, int64_t>> rank_of(std::string_view line) {
   const size_t space = line.find(' ');
@@ -78,7 +81,8 @@ std::optional<std::pair<std::string, int64_t>> rank_of(std::string_view line) {
   int64_t rank = -1;
   const char* const end = line.data() + line.size();
   const auto [stop, failed] = std::from_chars(line.data() + space + 1, end, rank);
-  if (!token || token->empty() || failed != std::errc() || stop != end || rank < 0)
+  if (!token || token->empty() || token->size() > kMostTokenBytes || failed != std::errc() ||
+      stop != end || rank < 0)
     return std::nullopt;
   return std::pair(*token, rank);
 }
@@ -93,8 +97,10 @@ Ranks ranks_of(const char* file, std::string_view text) {
     if (!found || !ranks.insert(*found).second)
       throw Error(
           ErrorCode::kCorruptFile,
-          fmt::format("{}: line {} is \"{}\"; a new token in base64 and its rank are needed", file,
-                      number, printable(std::string(line.substr(0, 80)))));
+          fmt::format(
+              "{}: line {} is \"{}\"; a new token of at most {} bytes in base64 and its rank are "
+              "needed",
+              file, number, printable(std::string(line.substr(0, 80))), kMostTokenBytes));
   }
   return ranks;
 }
