@@ -1,6 +1,7 @@
 // Converts tiny Hugging Face folders of models whose code is in their folders: other names of known
 // architectures, what config.json decides, and what is refused.
 #include <cmath>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 
@@ -123,6 +124,19 @@ TEST(ConvertVariants, TernaryWeightsAreMadeOnlyFromWholeOnes) {
   EXPECT_TRUE(has(refused(changed("llama", {{"quantization_config", online}})), "online"));
 }
 
+// An output that is not the embedding has a tensor of its own; Mamba's package names that
+// otherwise.
+TEST(ConvertVariants, TiedOutputsHaveOtherNames) {
+  HfModel model =
+      changed("mamba-package", {{"tie_embeddings", false}, {"tie_word_embeddings", nullptr}});
+  model.tensors["lm_head.weight"] = {64, 32};
+  const HfTestFolder folder(model);
+  EXPECT_TRUE(convert(folder).find_tensor("output.weight"));
+  folder.write("config.json", test::hf_model("mamba-package").config);
+  std::filesystem::remove(folder.path("out.gguf"));
+  EXPECT_FALSE(convert(folder).find_tensor("output.weight"));
+}
+
 // Layers that change beyond some position are right up to it.
 TEST(ConvertVariants, TheContextEndsWhereLayersChange) {
   const auto context = [](const char* name, const json& values, const char* architecture) {
@@ -172,6 +186,8 @@ TEST(ConvertVariants, SettingsThatPrismDoesNotHaveAreNamed) {
   EXPECT_TRUE(has(with("jais", "mup_scale_qk_dot_by_d", false), "scale_qk_dot_by_d"));
   EXPECT_TRUE(has(with("jais", "alibi_scaling", {{"factor", 2}}), "alibi_scaling"));
   EXPECT_TRUE(has(with("chatglm", "post_layer_norm", false), "post_layer_norm is false"));
+  EXPECT_TRUE(has(with("chatglm", "quantization_bit", 4), "quantization_bit is 4"));
+  EXPECT_TRUE(has(with("olmo-first", "norm_after", true), "norm_after is true"));
   EXPECT_TRUE(has(with("openelm", "normalize_qk_projections", false), "normalize_qk"));
   EXPECT_TRUE(has(with("olmo-first", "block_type", "parallel"), "block_type"));
   EXPECT_TRUE(has(with("olmo-first", "n_kv_heads", 2), "n_kv_heads"));

@@ -99,6 +99,8 @@ void add_usual_names(Json& config) {
       {"kv_channels", "head_dim"},
       {"hidden_size_per_head", "head_dim"},
       {"rope_pct", "partial_rotary_factor"},
+      {"tie_embeddings", "tie_word_embeddings"},
+      {"weight_tying", "tie_word_embeddings"},
       {"seq_length", "max_position_embeddings"}};
   if (!config.is_object()) return;
   const auto is_there = [&](const char* name) {

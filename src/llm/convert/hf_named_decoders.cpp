@@ -178,7 +178,8 @@ void more_olmo(const JsonView& config, std::string_view prefix, GgufWriter& to) 
     refuse(
         "n_kv_heads or multi_query_attention share keys; folders of OLMo that do so are not "
         "known");
-  set_number(prefix, "attention.layer_norm_epsilon", 1e-5, to);
+  set_number(prefix, "attention.layer_norm_epsilon",
+             config["layer_norm_eps"].number_or(1e-5, 1e-12, 1), to);
 }
 
 // Sparse layers see everything in the first of their windows.
@@ -221,6 +222,7 @@ std::vector<HfArchitecture> hf_named_decoders() {
                     {"post_layer_norm", {"true"}},
                     {"apply_residual_connection_post_layernorm", {"false"}},
                     {"original_rope", {"true"}},
+                    {"quantization_bit", {"0"}},
                     {"pre_seq_len", {}}},
        .more = more_chatglm,
        .is_rotated = false,
@@ -259,6 +261,7 @@ std::vector<HfArchitecture> hf_named_decoders() {
                     {"rope", {"true"}},
                     {"alibi", {"false"}},
                     {"include_bias", {"false"}},
+                    {"norm_after", {"false"}},
                     {"scale_logits", {"false"}}},
        .more = more_olmo,
        .prefix = "model.transformer."},

@@ -145,7 +145,7 @@ std::vector<HfArchitecture> hf_plamo_decoders() {
        .gguf = "plamo2",
        .tensors = {kPlamoBlocks, kPlamo2Mixers},
        .config = {kSizes, kRmsEpsilon, kMamba},
-       .expected = {kSilu},
+       .expected = {kSilu, {"linear_type", {R"("normal")"}}},
        .more = more_plamo2,
        .is_tied = true,
        .right_up_to = plamo2_context},
