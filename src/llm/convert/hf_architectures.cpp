@@ -186,15 +186,6 @@ std::vector<HfArchitecture> first_decoders() {
   };
 }
 
-// Other names of models with the same folders.
-constexpr std::pair<std::string_view, std::string_view> kAliases[] = {
-    {"LLaDAMoEModel", "LLaDAMoEModelLM"},
-    {"Rwkv7ForCausalLM", "RWKV7ForCausalLM"},
-    {"BailingHybridForCausalLM", "BailingMoeV3ForCausalLM"},  // in transformers
-    {"Dots3NoteTextForCausalLM", "Dots3NoteForCausalLM"},
-    {"MiniMaxM1ForCausalLM", "MiniMaxText01ForCausalLM"},
-};
-
 const std::vector<HfArchitecture>& table() {
   static const std::vector<HfArchitecture> rows = [] {
     std::vector<HfArchitecture> all = hf_encoders();
@@ -202,14 +193,13 @@ const std::vector<HfArchitecture>& table() {
          {first_decoders(), hf_other_decoders(), hf_gpt_decoders(), hf_expert_decoders(),
           hf_recurrent_decoders(), hf_delta_decoders(), hf_gemma_decoders(), hf_routed_decoders(),
           hf_diffusion_decoders(), hf_rwkv_decoders(), hf_mixture_decoders(), hf_mixture_variants(),
-          hf_latent_mixtures()})
+          hf_latent_mixtures(), hf_llama_variants(), hf_plamo_decoders(), hf_gpt_variants(),
+          hf_named_decoders()})
       all.insert(all.end(), more.begin(), more.end());
-    for (const auto& [alias, name] : kAliases)
-      for (size_t i = 0, count = all.size(); i < count; ++i)
-        if (all[i].name == name) {
-          all.push_back(all[i]);
-          all.back().name = alias;
-        }
+    const size_t own = all.size();
+    for (const HfAlias& alias : hf_aliases())
+      for (size_t i = 0; i < own; ++i)
+        if (all[i].name == alias.known_as) all.emplace_back(all[i]).name = alias.name;
     return all;
   }();
   return rows;
@@ -265,8 +255,11 @@ int64_t context_length(const HfArchitecture& architecture, const JsonView& confi
   const int64_t skipped = skipped_positions(architecture, config);
   const bool is_kimi = !config["max_position_embeddings"] && config["model_max_length"];
   const JsonView positions = config[is_kimi ? "model_max_length" : "max_position_embeddings"];
-  if (!positions && architecture.default_context > 0) return architecture.default_context;
-  return positions.integer(skipped + 1, 1 << 30) - skipped;
+  const int64_t known = !positions && architecture.default_context > 0
+                            ? architecture.default_context
+                            : positions.integer(skipped + 1, 1 << 30) - skipped;
+  const int64_t most = architecture.right_up_to ? architecture.right_up_to(config) : 0;
+  return most > 0 ? std::min(known, most) : known;
 }
 
 void write_hyperparameters(const HfArchitecture& architecture, const JsonView& config,
@@ -274,7 +267,9 @@ void write_hyperparameters(const HfArchitecture& architecture, const JsonView& c
   const JsonView quantised = config["quantization_config"];
   const bool is_known =
       has_scaled_weights(quantised) ||
-      (architecture.has_mxfp4 && quantised["quant_method"].string_or("") == "mxfp4");
+      (architecture.has_mxfp4 && quantised["quant_method"].string_or("") == "mxfp4") ||
+      (architecture.has_ternary && quantised["quant_method"].string_or("") == "bitnet" &&
+       quantised["quantization_mode"].string_or("") == "online");
   if (quantised && !is_known)
     refuse(
         fmt::format("quantization_config is {}; weights may be FP8 or 8-bit integers with "

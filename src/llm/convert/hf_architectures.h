@@ -55,6 +55,14 @@ enum class TensorChange : uint8_t {
   by_expert,      // the rows of all experts in one matrix
   by_expert_transposed,
   swapped_mixes,  // transposed; RWKV's receptance has the decay's place among five, and vice versa
+  joined,         // the rows of the tensors of several names, in the order of their places
+  by_turns,       // heads of q that take turns in sharing those of k and v; GGUF has them in groups
+  by_turns_columns,
+  column,     // an element for each head, as a row of its own
+  unit_rows,  // rows are divided by their lengths
+  ternary,    // elements become -1, 0 or 1, times the mean of the absolute values
+  add_fifth,  // PLaMo's norms behind a block multiply by this much more than their weights
+  add_small,
 };
 
 // The layers that a rule is for.
@@ -112,6 +120,7 @@ struct HfArchitecture {
   bool has_heads = true;              // of attention
   YarnRules yarn = {};
   bool has_mxfp4 = false;       // quantised experts are known
+  bool has_ternary = false;     // weights that are quantised when a model is loaded are known
   int64_t default_context = 0;  // if config.json does not say
   // Sets what is in small tensors of the folder.
   void (*from_tensors)(const HfFolder& folder, GgufWriter& to) = nullptr;
@@ -119,10 +128,17 @@ struct HfArchitecture {
   std::vector<RowFactor> (*factors)(const JsonView& config, std::string_view to,
                                     int64_t layer) = nullptr;
   std::string_view added_prefix = "";  // of tensors' names, where files leave it out
+  // The positions for which Prism's layers are right; 0: all. null: all.
+  int64_t (*right_up_to)(const JsonView& config) = nullptr;
   // Tells rows of the same name apart; null: the row is for all such models.
   bool (*fits)(const JsonView& config) = nullptr;
   // Tells the layers of RuleLayers::others: recurrent ones, or those with windows.
   bool (*is_other)(const JsonView& config, int64_t layer) = nullptr;
+};
+
+// Another name in config.json of an architecture with the same layers, tensors and settings.
+struct HfAlias {
+  std::string_view name, known_as;
 };
 
 // Throws kNotSupported naming the architecture found and the known ones.

@@ -2,6 +2,8 @@
 #include "llm/convert/hf_folder.h"
 
 #include <algorithm>
+#include <bit>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <set>
@@ -11,6 +13,7 @@
 
 #include "base/printable.h"
 #include "llm/convert/hf_text_part.h"
+#include "prism/dtype.h"
 #include "prism/error.h"
 
 namespace prism::llm {
@@ -136,6 +139,14 @@ void add_usual_names(Json& config) {
       {"n_positions", "max_position_embeddings"},
       {"max_seq_len", "max_position_embeddings"},
       {"max_sequence_length", "max_position_embeddings"},
+      {"max_context_length", "max_position_embeddings"},
+      {"model_dim", "hidden_size"},
+      {"num_transformer_layers", "num_hidden_layers"},
+      {"kv_channels", "head_dim"},
+      {"hidden_size_per_head", "head_dim"},
+      {"rope_pct", "partial_rotary_factor"},
+      {"tie_embeddings", "tie_word_embeddings"},
+      {"weight_tying", "tie_word_embeddings"},
       {"seq_length", "max_position_embeddings"}};
   if (!config.is_object()) return;
   const auto is_there = [&](const char* name) {
@@ -201,6 +212,20 @@ std::optional<Json> HfFolder::json(const std::string& file) const {
   } catch (const Error& error) {
     throw Error(ErrorCode::kCorruptFile, fmt::format("{}/{}: {}", path_, file, error.what()));
   }
+}
+
+float HfFolder::number(const std::string& tensor) const {
+  const auto found = tensors_.find(tensor);
+  if (found == tensors_.end() || !is_float(found->second.type) ||
+      found->second.type == DType::f64 || found->second.shape.elements() != 1)
+    throw Error(ErrorCode::kCorruptFile,
+                fmt::format("{}: tensor {} must be there and one number", path_, tensor));
+  const SafetensorsEntry& entry = found->second;
+  uint32_t bits = 0;
+  std::memcpy(&bits, entry.bytes.data(), std::min(entry.bytes.size(), sizeof bits));
+  if (entry.type == DType::f32) return std::bit_cast<float>(bits);
+  const auto half = static_cast<uint16_t>(bits);
+  return entry.type == DType::f16 ? f32_from_f16(half) : f32_from_bf16(half);
 }
 
 void HfFolder::add_weights(const std::string& file, const std::string& module) {

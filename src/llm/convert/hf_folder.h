@@ -30,6 +30,9 @@ class HfFolder {
   const std::map<std::string, SafetensorsEntry>& tensors() const { return tensors_; }
   const std::vector<std::string>& weight_files() const { return weight_files_; }  // paths
 
+  // The only element of a tensor, which must be there. Throws kCorruptFile naming it.
+  float number(const std::string& tensor) const;
+
   // The content of a file; nothing if there is none. `file` may contain folders, but no "..".
   std::optional<std::string> text(const std::string& file) const;
   // A JSON object or array. Throws kCorruptFile naming the file.

@@ -128,8 +128,10 @@ void more_big_code(const JsonView& config, std::string_view prefix, GgufWriter& 
 void more_falcon(const JsonView& config, std::string_view prefix, GgufWriter& to) {
   const int64_t heads = config["num_attention_heads"].integer(1, 1 << 16);
   const char* const name = config["num_kv_heads"] ? "num_kv_heads" : "n_head_kv";
-  const int64_t shared = config["new_decoder_architecture"].boolean_or(false)
-                             ? config[name].integer_or(heads, 1, 1 << 16)
+  // The first files of the larger models (RWForCausalLM) do not name their layers otherwise.
+  const bool is_grouped =
+      config["new_decoder_architecture"].boolean_or(static_cast<bool>(config["n_head_kv"]));
+  const int64_t shared = is_grouped ? config[name].integer_or(heads, 1, 1 << 16)
                          : config["multi_query"].boolean_or(true) ? 1
                                                                   : heads;
   to.set(fmt::format("{}attention.head_count_kv", prefix), static_cast<uint32_t>(shared));
@@ -138,9 +140,9 @@ void more_falcon(const JsonView& config, std::string_view prefix, GgufWriter& to
 void more_mpt(const JsonView& config, std::string_view prefix, GgufWriter& to) {
   const JsonView attention = config["attn_config"];
   if (!attention["alibi"].boolean_or(true) || attention["qk_ln"].boolean_or(false) ||
-      attention["softmax_scale"])
+      attention["rope"].boolean_or(false) || attention["softmax_scale"])
     refuse(
-        fmt::format("attn_config is {}; Prism's MPT has alibi, and neither qk_ln nor "
+        fmt::format("attn_config is {}; Prism's MPT has alibi, and neither qk_ln, rope nor "
                     "softmax_scale",
                     printable(attention.json().dump())));
   to.set(fmt::format("{}attention.max_alibi_bias", prefix),
@@ -210,7 +212,9 @@ std::vector<HfArchitecture> hf_gpt_decoders() {
        .gguf = "mpt",
        .tensors = {kMpt},
        .config = {kSizes, kMaybeEpsilon},
-       .expected = {{"no_bias", {"true"}}, {"logit_scale", {}}},
+       .expected = {{"no_bias", {"true"}},
+                    {"logit_scale", {}},
+                    {"norm_type", {R"("low_precision_layernorm")", R"("layernorm")"}}},
        .more = more_mpt,
        .is_rotated = false,
        .is_tied = true,

@@ -1,13 +1,8 @@
 // The Hugging Face decoders whose layers differ from Llama's in norms, biases or activations.
-#include <algorithm>
-#include <bit>
 #include <cmath>
-#include <cstring>
 
 #include "llm/convert/hf_folder.h"
 #include "llm/convert/hf_rules.h"
-#include "prism/dtype.h"
-#include "prism/error.h"
 
 namespace prism::llm {
 
@@ -145,30 +140,13 @@ void more_exaone4(const JsonView& config, std::string_view prefix, GgufWriter& t
          static_cast<uint32_t>(window.integer(1, 1 << 30)));
 }
 
-// The only element of a tensor of floats.
-float number_in(const SafetensorsEntry& entry) {
-  uint32_t bits = 0;
-  std::memcpy(&bits, entry.bytes.data(), std::min(entry.bytes.size(), sizeof bits));
-  if (entry.type == DType::f32) return std::bit_cast<float>(bits);
-  const auto half = static_cast<uint16_t>(bits);
-  return entry.type == DType::f16 ? f32_from_f16(half) : f32_from_bf16(half);
-}
-
 // The numbers of each layer's activation.
 void read_xielu(const HfFolder& folder, GgufWriter& to) {
   const int64_t layers = JsonView(folder.config())["num_hidden_layers"].integer(1, 4096);
   for (const char* name : {"alpha_n", "alpha_p", "beta", "eps"}) {
     std::vector<float> values;
-    for (int64_t i = 0; i < layers; ++i) {
-      const std::string tensor = fmt::format("model.layers.{}.mlp.act_fn.{}", i, name);
-      const auto found = folder.tensors().find(tensor);
-      if (found == folder.tensors().end() || !is_float(found->second.type) ||
-          found->second.type == DType::f64 || found->second.shape.elements() != 1)
-        throw Error(
-            ErrorCode::kCorruptFile,
-            fmt::format("{}: tensor {} must be there and one number", folder.path(), tensor));
-      values.push_back(number_in(found->second));
-    }
+    for (int64_t i = 0; i < layers; ++i)
+      values.push_back(folder.number(fmt::format("model.layers.{}.mlp.act_fn.{}", i, name)));
     to.set(fmt::format("xielu.{}", name), values);
   }
 }

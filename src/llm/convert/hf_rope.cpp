@@ -35,6 +35,11 @@ bool enlarges_base(const JsonView& settings) {
          settings["factor"].number_or(1) == 1;
 }
 
+// A larger base beyond the context alone, where a file's model ends.
+bool grows_base(const JsonView& settings) {
+  return kind_of(settings) == "dynamic" && !settings["alpha"];
+}
+
 double base_of(const JsonView& config, int64_t head_length) {
   const JsonView settings = settings_of(config), own = settings["rope_theta"];
   const JsonView outer = config[config["rope_theta"] ? "rope_theta" : "rotary_emb_base"];
@@ -126,7 +131,8 @@ void write_rope(const JsonView& config, const std::string& prefix, int64_t head_
   const JsonView settings = settings_of(config);
   const std::string kind = kind_of(settings);
   const std::string scaling = prefix + "rope.scaling.";
-  if (kind == "default" || kind == "llama3" || kind == "proportional" || enlarges_base(settings))
+  if (kind == "default" || kind == "llama3" || kind == "proportional" || enlarges_base(settings) ||
+      grows_base(settings))
     return;
   if (kind == "linear") {
     to.set(scaling + "type", "linear");
@@ -151,11 +157,12 @@ void write_rope(const JsonView& config, const std::string& prefix, int64_t head_
     return;
   }
   if (kind != "yarn" || !is_known_yarn(settings, yarn))
-    throw Error(ErrorCode::kNotSupported,
-                fmt::format("config.json: the rotary scaling is {}, which cannot be converted; "
-                            "supported are default, linear, llama3, longrope, and yarn with the "
-                            "attention_factor and the mscale that follow from its factor",
-                            printable(settings.json().dump())));
+    throw Error(
+        ErrorCode::kNotSupported,
+        fmt::format("config.json: the rotary scaling is {}, which cannot be converted; "
+                    "supported are default, linear, dynamic, llama3, longrope, and yarn with the "
+                    "attention_factor and the mscale that follow from its factor",
+                    printable(settings.json().dump())));
   if (yarn.has_multipliers)
     to.set(scaling + "yarn_log_multiplier",
            static_cast<float>(0.1 * settings["mscale_all_dim"].number(0, 100)));

@@ -25,6 +25,11 @@ std::vector<HfArchitecture> hf_rwkv_decoders();
 std::vector<HfArchitecture> hf_mixture_decoders();
 std::vector<HfArchitecture> hf_mixture_variants();
 std::vector<HfArchitecture> hf_latent_mixtures();
+std::vector<HfArchitecture> hf_llama_variants();
+std::vector<HfArchitecture> hf_plamo_decoders();
+std::vector<HfArchitecture> hf_gpt_variants();
+std::vector<HfArchitecture> hf_named_decoders();
+std::span<const HfAlias> hf_aliases();
 
 // --- tensors
 inline constexpr TensorRule kEnds[] = {

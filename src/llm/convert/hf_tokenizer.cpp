@@ -8,6 +8,7 @@
 #include "base/printable.h"
 #include "llm/convert/hf_pre_tokenizer.h"
 #include "llm/convert/hf_rwkv_vocabulary.h"
+#include "llm/convert/hf_tokenizer_parts.h"
 #include "llm/convert/hf_unigram.h"
 #include "llm/convert/hf_vocabulary.h"
 #include "llm/tokenizer/text_encoder.h"
@@ -202,38 +203,22 @@ void write_sentence_pieces(const JsonView& json, HfVocabulary& vocabulary, GgufW
          sentence_space_prefix(json["normalizer"], json["pre_tokenizer"]));
 }
 
-// A folder with nothing but vocab.txt: one token on each line, in order.
-Json word_piece_json(const HfFolder& folder, const std::string& lines) {
-  Json added = Json::array();
-  int64_t id = 0;
-  std::string text = "{\"model\":{\"type\":\"WordPiece\",\"vocab\":{";
-  for (size_t at = 0; at < lines.size(); ++id) {
-    const size_t end = std::min(lines.find('\n', at), lines.size());
-    std::string token = lines.substr(at, end - at);
-    if (token.ends_with('\r')) token.pop_back();
-    text += fmt::format("{}{}:{}", id > 0 ? "," : "", Json(token).dump(), id);
-    for (const char* special : {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"})
-      if (token == special)
-        added.push_back(Json{{"id", id}, {"content", token}, {"special", true}});
-    at = end + 1;
-  }
-  text += "}}}";
-  Json json = Json::parse(text, {.bytes = size_t{256} << 20, .values = size_t{16} << 20});
-  json["added_tokens"] = added;
-  const std::optional<Json> config = folder.json("tokenizer_config.json");
-  const JsonView settings = config ? JsonView(*config) : JsonView(json)["absent"];
-  json["normalizer"] =
-      Json{{"type", "BertNormalizer"}, {"lowercase", settings["do_lower_case"].boolean_or(true)}};
-  json["post_processor"] = Json{{"type", "BertProcessing"},
-                                {"sep", std::vector<std::string>{"[SEP]"}},
-                                {"cls", std::vector<std::string>{"[CLS]"}}};
-  return json;
-}
-
 std::optional<Json> tokenizer_json(const HfFolder& folder) {
   if (std::optional<Json> json = folder.json("tokenizer.json")) return json;
-  if (const auto lines = folder.text("vocab.txt")) return word_piece_json(folder, *lines);
-  return std::nullopt;
+  return tokenizer_json_of_parts(folder);
+}
+
+// ChatGLM 2 and 3 count these behind the pieces; their code adds two of them to a text, which a
+// file cannot say but a chat template does.
+void add_chatglm_tokens(int64_t first, HfVocabulary& vocabulary) {
+  Json tokens = Json::array();
+  for (const char* text : {"[MASK]", "[gMASK]", "[sMASK]", "sop", "eop", "<|system|>", "<|user|>",
+                           "<|assistant|>", "<|observation|>"}) {
+    if (!vocabulary.find(text))
+      tokens.push_back(Json{{"id", first}, {"content", text}, {"special", true}});
+    ++first;
+  }
+  vocabulary.add_added(JsonView(tokens));
 }
 
 // A folder with SentencePiece's own file, or RWKV's: of the first, the settings beside it say what
@@ -249,6 +234,8 @@ void write_sentence_piece_folder(const HfFolder& folder, int64_t rows, GgufWrite
     const JsonView settings(config);
     for (const auto& [id, token] : settings["added_tokens_decoder"].members())
       vocabulary.add_added(id, token);
+    const bool is_chatglm = settings["tokenizer_class"].string_or("") == "ChatGLMTokenizer";
+    if (is_chatglm) add_chatglm_tokens(std::ssize(model.pieces), vocabulary);
     const SpecialNames names(folder, vocabulary);
     const auto role = [&](const char* name, const char* named, int64_t id) {
       const auto found = names.find(named);
@@ -258,7 +245,8 @@ void write_sentence_piece_folder(const HfFolder& folder, int64_t rows, GgufWrite
     role("bos", "bos", model.bos);
     role("eos", "eos", model.eos);
     role("padding", "pad", model.padding);
-    to.set("tokenizer.ggml.add_bos_token", settings["add_bos_token"].boolean_or(!model.is_unigram));
+    to.set("tokenizer.ggml.add_bos_token",
+           settings["add_bos_token"].boolean_or(!model.is_unigram && !is_chatglm));
     to.set("tokenizer.ggml.add_eos_token", settings["add_eos_token"].boolean_or(model.is_unigram));
     return vocabulary.write(to);
   }
@@ -267,6 +255,11 @@ void write_sentence_piece_folder(const HfFolder& folder, int64_t rows, GgufWrite
     write_rwkv_vocabulary(*lines, vocabulary, to);
     return vocabulary.write(to);
   }
+  if (folder.text("tokenizer.jsonl"))
+    throw Error(ErrorCode::kNotSupported,
+                fmt::format("{}: tokenizer.jsonl is a tokenizer of PLaMo 2 and 3, which Prism does "
+                            "not have; a tokenizer.json or tokenizer.model is needed",
+                            folder.path()));
   throw Error(
       ErrorCode::kNotFound,
       fmt::format(
@@ -331,8 +324,14 @@ void write_tokenizer(const HfFolder& folder, int64_t rows, GgufWriter& to) {
           fmt::format("BPE with the pre_tokenizer {} and without byte_fallback cannot be "
                       "converted",
                       shown(json["pre_tokenizer"])));
-    set_id(to, "bos", around.first ? required_id(vocabulary, *around.first) : names.find("bos"));
-    set_id(to, "eos", around.last ? required_id(vocabulary, *around.last) : names.find("eos"));
+    const JsonView end = json["end_of_text"];
+    const auto role = [&](const char* name, const std::optional<std::string>& own) {
+      if (own) return set_id(to, name, required_id(vocabulary, *own));
+      const auto named = names.find(name);
+      set_id(to, name, named || !end ? named : vocabulary.find(end.string()));
+    };
+    role("bos", around.first);
+    role("eos", around.last);
     to.set("tokenizer.ggml.add_bos_token", around.first.has_value());
     to.set("tokenizer.ggml.add_eos_token", around.last.has_value());
   } else {

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "base/base64.h"
 #include "base/printable.h"
 #include "llm/convert/hf_pre_tokenizer.h"
 #include "llm/tokenizer/text_encoder.h"
@@ -23,29 +24,6 @@ constexpr float kUnusedScore = -10000;  // of ids without a piece
                           printable(part.json().dump().substr(0, 200)), needed));
 }
 
-std::vector<uint8_t> from_base64(const std::string& text) {
-  std::vector<uint8_t> bytes;
-  uint32_t bits = 0;
-  int count = 0;
-  for (const char c : text) {
-    if (c == '=' || c == '\n') continue;
-    const int digit = c >= 'A' && c <= 'Z'   ? c - 'A'
-                      : c >= 'a' && c <= 'z' ? c - 'a' + 26
-                      : c >= '0' && c <= '9' ? c - '0' + 52
-                      : c == '+'             ? 62
-                      : c == '/'             ? 63
-                                             : -1;
-    if (digit < 0)
-      throw Error(ErrorCode::kCorruptFile,
-                  "tokenizer.json: precompiled_charsmap has characters that base64 lacks");
-    bits = bits << 6 | static_cast<uint32_t>(digit);
-    if ((count += 6) < 8) continue;
-    count -= 8;
-    bytes.push_back(static_cast<uint8_t>(bits >> count));
-  }
-  return bytes;
-}
-
 struct Normalisation {
   std::vector<uint8_t> map;
   bool prefix = false, merges_spaces = false;
@@ -54,9 +32,13 @@ struct Normalisation {
 void read_normalizer(const JsonView& normalizer, Normalisation& to) {
   for (const JsonView& each : rules_of(normalizer, "normalizers")) {
     const std::string type = each["type"].string();
-    if (type == "Precompiled" && to.map.empty())
-      to.map = from_base64(each["precompiled_charsmap"].string_or(""));
-    else if (type == "Replace" && each["pattern"]["Regex"].string_or("") == " {2,}")
+    if (type == "Precompiled" && to.map.empty()) {
+      const auto map = from_base64(each["precompiled_charsmap"].string_or(""));
+      if (!map)
+        throw Error(ErrorCode::kCorruptFile,
+                    "tokenizer.json: precompiled_charsmap has characters that base64 lacks");
+      to.map.assign(map->begin(), map->end());
+    } else if (type == "Replace" && each["pattern"]["Regex"].string_or("") == " {2,}")
       to.merges_spaces = true;
     else if (type == "Strip")
       to.merges_spaces = true;

@@ -97,7 +97,8 @@ class Planner {
                         "be wrong without it; please report the model",
                         folder_.path(), printable(name), entry.shape.text(), architecture_.name));
       for (const TensorRule* rule : found->second)
-        if (!rule->to.empty() && !(rule->to == "output.weight" && is_tied) && is_for(*rule, layer))
+        if (!rule->to.empty() && is_for(*rule, layer) &&
+            (rule->to != "output.weight" || makes_output(*rule, is_tied)))
           add(name, entry, *rule, parsed.numbers, context);
     }
     const auto table = planned_.find({-1, "token_embd.weight"});
@@ -132,6 +133,14 @@ class Planner {
     return architecture_.is_other && architecture_.is_other(config_, layer);
   }
 
+  // An output that is the embedding has a rule of its own where the two have different factors.
+  bool makes_output(const TensorRule& rule, bool is_tied) const {
+    const auto& rules = rules_.at(rule.from);
+    const bool is_embedding = std::ranges::any_of(
+        rules, [](const TensorRule* each) { return each->to == "token_embd.weight"; });
+    return is_embedding == is_tied;
+  }
+
   void add(const std::string& name, const SafetensorsEntry& entry, const TensorRule& rule,
            const std::vector<int64_t>& numbers, int64_t context) {
     const bool is_packed = is_mxfp4(rule.change);
@@ -145,7 +154,8 @@ class Planner {
                               entry.shape.text()));
     const bool has_layer = rule.to.find("{}") != rule.to.npos;
     const bool has_number = numbers.size() > (has_layer ? 1u : 0u);
-    const bool is_stacked = has_number || rule.of > 1;
+    const bool is_joined = rule.change == TensorChange::joined;
+    const bool is_stacked = has_number || (rule.of > 1 && !is_joined);
     const int64_t layer = has_layer && !numbers.empty() ? numbers[0] : -1;
     const int64_t count = !has_number ? rule.of : has_layer ? experts_ / rule.of : states_;
     const ElementType type = is_packed    ? ElementType(BlockType::mxfp4)
@@ -164,10 +174,10 @@ class Planner {
       layer_ = layer;
       if (!lay_out(tensor, name, entry.shape, context, rule.of > 1)) does_not_fit(name, entry);
       if (is_stacked) tensor.shape.insert(0, count);
+      if (is_joined) tensor.shape[0] *= count;
     }
     const auto place = static_cast<size_t>(has_number ? numbers.back() : rule.place);
-    const bool has_shape =
-        is_stacked ? entry.shape.elements() * count == tensor.shape.elements() : true;
+    const bool has_shape = count == 1 || entry.shape.elements() * count == tensor.shape.elements();
     if (place >= tensor.sources.size() || !has_shape || !(tensor.type == type) ||
         tensor.source_scales.empty() == has_scales)
       does_not_fit(name, entry);
@@ -197,7 +207,24 @@ class Planner {
     switch (tensor.change) {
       case none:
       case add_one:
+      case add_fifth:
+      case add_small:
+      case joined:
+      case ternary:
         return true;
+      case unit_rows:
+        return rank == 2;
+      case column:
+        tensor.shape = {from.elements(), 1};
+        return rank == 1;
+      case by_turns:
+      case by_turns_columns: {
+        const int64_t heads = config_["num_attention_heads"].integer(1, 1 << 16),
+                      turns = config_["n_shared_head"].integer(1, 1 << 16);
+        tensor.tiles = Tiles{0, head_length_, turns, heads / turns};
+        return rank == 2 && heads % turns == 0 &&
+               (tensor.change == by_turns ? rows : columns) == heads * head_length_;
+      }
       case negative_exp:
       case positive_exp:
         if (rank == 4) tensor.shape = {from.elements()};  // Kimi's, one for each head
@@ -210,7 +237,10 @@ class Planner {
         tensor.rotated = rotated_elements(config_, head_length_);
         return head_length_ % 2 == 0 && from[0] % head_length_ == 0;
       case fused_rotary:
-        tensor.plain_rows = config_["num_key_value_heads"].integer(1, 1 << 16) * head_length_;
+        tensor.plain_rows =
+            config_[config_["num_key_value_heads"] ? "num_key_value_heads" : "num_attention_heads"]
+                .integer(1, 1 << 16) *
+            head_length_;
         return head_length_ % 2 == 0 && from[0] % head_length_ == 0 && from[0] > tensor.plain_rows;
       case padded:
         tensor.shape[0] = std::max(from[0], config_["vocab_size"].integer(1, 1 << 24));

@@ -59,13 +59,54 @@ uint64_t source_row(const PlannedTensor& tensor, uint64_t row) {
   return from * length + in_head;
 }
 
+// What the weights of a norm are differences from; 0 for other tensors.
+float offset_of(TensorChange change) {
+  if (change == TensorChange::add_one) return 1;
+  if (change == TensorChange::add_fifth) return 1.0f / 5;
+  return change == TensorChange::add_small ? 0.08944272f : 0;  // 5 to the power of -1.5
+}
+
 // The value that becomes of a source's.
 float changed(TensorChange change, float value) {
-  if (change == TensorChange::add_one) return value + 1;
+  if (const float offset = offset_of(change); offset > 0) return value + offset;
   if (change == TensorChange::positive_exp) return std::exp(value);
   const bool is_rate =
       change == TensorChange::negative_exp || change == TensorChange::tiled_negative_exp;
   return is_rate ? -std::exp(value) : value;
+}
+
+// Calls `use` with the values of a source, a few megabytes at a time.
+void for_each_piece(const PlannedTensor& tensor, const SafetensorsEntry& source, ThreadPool& pool,
+                    const std::function<void(std::span<const float>)>& use) {
+  const auto elements = static_cast<uint64_t>(source.shape.elements());
+  const auto* const bytes = reinterpret_cast<const std::byte*>(source.bytes.data());
+  std::vector<float> values;
+  for (uint64_t at = 0; at < elements; at += values.size()) {
+    values.resize(std::min(kPieceElements, elements - at));
+    to_floats(tensor.type, bytes + tensor.type.row_bytes(at), values, pool);
+    use(values);
+  }
+}
+
+float mean_size(const PlannedTensor& tensor, const SafetensorsEntry& source, ThreadPool& pool) {
+  double sum = 0;
+  for_each_piece(tensor, source, pool, [&](std::span<const float> values) {
+    for (const float each : values) sum += std::abs(static_cast<double>(each));
+  });
+  return static_cast<float>(sum / static_cast<double>(source.shape.elements()));
+}
+
+// -1, 0 or 1 times the scale; halves become even numbers, as transformers rounds them.
+float ternary(float value, float scale) {
+  return std::clamp(std::nearbyint(value / scale), -1.0f, 1.0f) * scale;
+}
+
+void divide_by_length(std::span<float> row) {
+  double squares = 0;
+  for (const float each : row) squares += static_cast<double>(each) * static_cast<double>(each);
+  constexpr double kLeast = 1e-12;  // as torch's normalize has it
+  const auto length = static_cast<float>(std::max(std::sqrt(squares), kLeast));
+  for (float& each : row) each /= length;
 }
 
 // Streams the rows of one source.
@@ -76,6 +117,9 @@ class Stream {
       : tensor_(tensor), type_(type), pool_(pool), sink_(sink) {}
 
   void put(const SafetensorsEntry& source, uint64_t rows, uint64_t columns) {
+    constexpr float kLeastScale = 1e-5f;  // as BitNet has it
+    if (tensor_.change == TensorChange::ternary)
+      ternary_scale_ = std::max(mean_size(tensor_, source, pool_), kLeastScale);
     const uint64_t row_bytes = tensor_.type.row_bytes(columns);
     const uint64_t at_once = std::max<uint64_t>(1, kPieceElements / columns);
     const auto* const bytes = reinterpret_cast<const std::byte*>(source.bytes.data());
@@ -97,7 +141,8 @@ class Stream {
   void move_row(const std::byte* bytes, uint64_t row, uint64_t columns, std::byte* to) const {
     const uint64_t row_bytes = tensor_.type.row_bytes(columns);
     if (tensor_.scales) return pack_row(bytes, row, columns / 32, to);
-    if (tensor_.change == TensorChange::tiled_columns) {
+    if (tensor_.change == TensorChange::tiled_columns ||
+        tensor_.change == TensorChange::by_turns_columns) {
       const uint64_t size = tensor_.type.row_bytes(1);
       for (uint64_t i = 0; i < columns; ++i)
         std::memcpy(to + i * size, bytes + row * row_bytes + source_place(*tensor_.tiles, i) * size,
@@ -142,22 +187,31 @@ class Stream {
   }
 
   void put_rows(const std::byte* from, uint64_t first, uint64_t rows, uint64_t columns) {
-    const bool is_same =
-        tensor_.change != TensorChange::add_one && tensor_.change != TensorChange::negative_exp &&
-        tensor_.change != TensorChange::positive_exp &&
-        tensor_.change != TensorChange::tiled_negative_exp && tensor_.factors.empty();
+    const bool is_ternary = tensor_.change == TensorChange::ternary,
+               has_unit_rows = tensor_.change == TensorChange::unit_rows;
+    const bool is_same = offset_of(tensor_.change) == 0 &&
+                         tensor_.change != TensorChange::negative_exp &&
+                         tensor_.change != TensorChange::positive_exp &&
+                         tensor_.change != TensorChange::tiled_negative_exp && !is_ternary &&
+                         !has_unit_rows && tensor_.factors.empty();
     if (tensor_.type == type_ && is_same) {
       sink_({from, tensor_.type.row_bytes(columns) * rows});
       return;
     }
     values_.resize(rows * columns);
     to_floats(tensor_.type, from, values_, pool_);
-    if (!is_same)
+    if (is_ternary) {
+      for (float& each : values_) each = ternary(each, ternary_scale_);
+    } else if (has_unit_rows) {
+      for (uint64_t row = 0; row < rows; ++row)
+        divide_by_length(std::span(values_).subspan(row * columns, columns));
+    } else if (!is_same) {
       for (uint64_t row = 0; row < rows; ++row) {
         const auto factor = static_cast<float>(factor_of(first + row));
         for (uint64_t i = row * columns; i < (row + 1) * columns; ++i)
           values_[i] = changed(tensor_.change, values_[i]) * factor;
       }
+    }
     encoded_.resize(type_.row_bytes(values_.size()));
     from_floats(type_, values_, rows, encoded_, pool_);
     sink_(encoded_);
@@ -177,6 +231,7 @@ class Stream {
   const std::function<void(std::span<const std::byte>)>& sink_;
   std::vector<std::byte> moved_, encoded_;
   std::vector<float> values_;
+  float ternary_scale_ = 1;
 };
 
 }  // namespace
@@ -186,9 +241,9 @@ void produce(const PlannedTensor& tensor, ElementType type, ThreadPool& pool,
   if (tensor.sources.empty()) return sink(std::as_bytes(std::span(tensor.computed)));
   const auto elements = static_cast<uint64_t>(tensor.shape.elements()) / tensor.sources.size();
   // The elements of a vector move by themselves.
-  const uint64_t columns = tensor.shape.rank() == 1 && moves_rows(tensor.change)
-                               ? 1
-                               : static_cast<uint64_t>(tensor.shape[-1]);
+  const bool by_element = tensor.shape.rank() == 1 &&
+                          (moves_rows(tensor.change) || tensor.change == TensorChange::joined);
+  const uint64_t columns = by_element ? 1 : static_cast<uint64_t>(tensor.shape[-1]);
   Stream stream(tensor, type, pool, sink);
   for (size_t i = 0; i < tensor.sources.size(); ++i) {
     const SafetensorsEntry& source = *tensor.sources[i];

@@ -17,6 +17,7 @@ import transformers as t
 
 import published_mixtures
 import published_parts
+from published_decoders import PUBLISHED, published
 
 COMMON = dict(hidden_size=32, intermediate_size=48, num_hidden_layers=4, num_attention_heads=4, num_key_value_heads=2,
               vocab_size=64, max_position_embeddings=64, pad_token_id=0, bos_token_id=1, eos_token_id=2)
@@ -347,6 +348,27 @@ FOREIGN = {
     "minicpm": ("MiniCPMForCausalLM", dict(scale_emb=12, scale_depth=1.4, dim_model_base=16), [], (
         t.GraniteForCausalLM, t.GraniteConfig, dict(
             embedding_multiplier=12.0, residual_multiplier=0.7, attention_multiplier=8**-0.5, logits_scaling=2.0))),
+    "internlm3": ("InternLM3ForCausalLM", {}, [], (t.LlamaForCausalLM, t.LlamaConfig, dict(
+        attention_bias=True, mlp_bias=True, tie_word_embeddings=False, rope_scaling=dict(rope_type="dynamic", factor=6.0)))),
+    "kormo": ("KORMoForCausalLM", {}, [
+        ("model.layers.{1}.input_layernorm.weight", "model.layers.{1}.pre_attention_layernorm.weight"),
+        ("model.layers.{1}.post_attention_layernorm.weight", "model.layers.{1}.pre_mlp_layernorm.weight"),
+    ], (t.LlamaForCausalLM, t.LlamaConfig, dict(head_dim=16, tie_word_embeddings=False))),
+    "stablelm-epoch": ("StableLMEpochForCausalLM", dict(
+        norm_eps=1e-5, rope_pct=0.25, rope_theta=10000, layer_norm_eps=None, rope_parameters=None), [], (
+            t.StableLmForCausalLM, t.StableLmConfig, dict(use_qkv_bias=True))),
+    "falcon-rw": ("RWForCausalLM", dict(n_layer=3, n_head=4, num_hidden_layers=None, num_attention_heads=None,
+                                        new_decoder_architecture=None, num_kv_heads=None), [], (
+        t.FalconForCausalLM, t.FalconConfig, dict(GPT, activation="gelu_new", bare=True))),
+    "falcon-rw-40b": ("RWForCausalLM", dict(n_layer=3, n_head=4, n_head_kv=2, num_hidden_layers=None, multi_query=None,
+                                            num_attention_heads=None, new_decoder_architecture=None, num_kv_heads=None), [], (
+        t.FalconForCausalLM, t.FalconConfig, dict(
+            GPT, activation="gelu_new", new_decoder_architecture=True, num_kv_heads=2, bare=True))),
+    "mamba-package": ("MambaLMHeadModel", dict(
+        d_model=32, n_layer=3, ssm_cfg={}, rms_norm=True, hidden_size=None, num_hidden_layers=None, state_size=None,
+        intermediate_size=None, expand=None, conv_kernel=None, time_step_rank=None), [
+            ("backbone.embeddings.weight", "backbone.embedding.weight")], (
+                t.MambaForCausalLM, t.MambaConfig, dict(MAMBA, state_size=16, time_step_rank=2, bare=True))),
 }
 
 
@@ -476,9 +498,11 @@ def main():
     torch.manual_seed(1)
     path = pathlib.Path(__file__).parent / "expected.json"
     models = json.loads(path.read_text()) if len(sys.argv) > 1 else {}
-    for name in sys.argv[1:] or [*MODELS, *FOREIGN, *published_mixtures.MODELS]:
+    for name in sys.argv[1:] or [*MODELS, *FOREIGN, *published_mixtures.MODELS, *PUBLISHED]:
         if name in published_mixtures.MODELS:
             models[name] = published_parts.expected(published_mixtures.MODELS[name], value, TOKENS)
+        elif name in PUBLISHED:
+            models[name] = published(name, TOKENS, value)
         else:
             models[name] = foreign(*FOREIGN[name]) if name in FOREIGN else expected(*MODELS[name])
         print(name, models[name]["expected"][:3], max(models[name]["expected"]))
