@@ -34,7 +34,7 @@ bool has(const std::string& text, const std::string& part) { return text.find(pa
 
 TEST(Convert, EveryArchitectureComputesWhatTransformersDoes) {
   const std::vector<HfModel> models = test::hf_models();
-  EXPECT_GE(models.size(), 118u);
+  EXPECT_GE(models.size(), 132u);
   for (const HfModel& model : models) {
     const HfTestFolder folder(model);
     try {
@@ -153,6 +153,12 @@ TEST(Convert, SettingsThatPrismDoesNotHaveAreNamed) {
   EXPECT_TRUE(has(with("modern-bert", "global_attn_every_n_layers", 2), "global_attn_every_n"));
   EXPECT_TRUE(has(with("exaone4", "sliding_window", 8), "sliding_window is 8 for 4 layers"));
   EXPECT_TRUE(has(with("cohere2", "sliding_window_pattern", 2), "sliding_window_pattern is 2"));
+  EXPECT_TRUE(has(with("bert-distil", "activation", "relu"), "activation is \"relu\""));
+  EXPECT_TRUE(has(with("bert-jina", "feed_forward_type", "reglu"), "feed_forward_type"));
+  EXPECT_TRUE(has(with("jina-bert-v3", "emb_pooler", "mean"), "emb_pooler"));
+  EXPECT_TRUE(has(with("nomic-bert-moe", "num_shared_experts", 1), "num_shared_experts is 1"));
+  EXPECT_TRUE(has(with("neo-bert", "ngpt", true), "ngpt is true"));
+  EXPECT_TRUE(has(with("llama-bidirectional", "pooling", "cls"), "pooling is \"cls\""));
 }
 
 // A model with a window that Prism's layers lack is right up to that window.
@@ -209,10 +215,40 @@ TEST(Convert, SentenceSettingsGivePoolingAndLength) {
   EXPECT_EQ(file.integer("bert.context_length"), 40);
   EXPECT_EQ(file.find_tensor("position_embd.weight")->shape, (Shape{40, 32}));
   std::filesystem::remove(folder.path("out.gguf"));
+  folder.write("1_Pooling/config.json", R"({"pooling_mode":"lasttoken"})");
+  EXPECT_EQ(convert(folder).integer("bert.pooling_type"), 3);
+  std::filesystem::remove(folder.path("out.gguf"));
+  folder.write("1_Pooling/config.json", R"({"pooling_mode":"weightedmean"})");
+  EXPECT_TRUE(has(failure_of(folder, ErrorCode::kNotSupported), "weightedmean"));
   folder.write("modules.json", R"([{"type":"a.Pooling","path":"../../etc"}])");
   EXPECT_TRUE(has(failure_of(folder, ErrorCode::kCorruptFile), "../../etc"));
   folder.write("modules.json", R"([{"type":"a.LSTM","path":"2_LSTM"}])");
   EXPECT_TRUE(has(failure_of(folder, ErrorCode::kNotSupported), "a.LSTM"));
+}
+
+// Jina 3 has adapters for tasks beside its matrices, which run alone without a task. BERT's first
+// files call the weights of norms gamma, and files for masked tokens have a head.
+TEST(Convert, WhatEmbeddingsDoNotNeedIsLeftOut) {
+  HfModel model = test::hf_model("jina-bert-v3");
+  for (const char* each : {"lora_A", "lora_B"}) {
+    model.tensors[fmt::format("roberta.encoder.layers.1.mlp.fc1.parametrizations.weight.0.{}",
+                              each)] = {5, 4, 32};
+    model.tensors[fmt::format("roberta.embeddings.word_embeddings.parametrizations.weight.0.{}",
+                              each)] = {5, 4, 32};
+  }
+  EXPECT_LT(normalised_error(result_of(convert(HfTestFolder(model)), model.tokens), model.expected),
+            1e-8);
+  model = test::hf_model("bert-masked");
+  const HfTestFolder folder(model);
+  std::map<std::string, Tensor> renamed;
+  for (const auto& [name, tensor] : load_safetensors(folder.path("model.safetensors"))) {
+    std::string old = name;
+    if (const size_t at = name.find("LayerNorm."); at != name.npos)
+      old = name.substr(0, at + 10) + (name.ends_with("weight") ? "gamma" : "beta");
+    renamed.emplace(old, tensor);
+  }
+  save_safetensors(folder.path("model.safetensors"), renamed);
+  EXPECT_LT(normalised_error(result_of(convert(folder), model.tokens), model.expected), 1e-8);
 }
 
 // RoBERTa's first position is the one after its padding token's id, here 4.

@@ -58,7 +58,9 @@ GgufWriter metadata(const HfFolder& folder, const HfArchitecture& architecture,
     *context = *sentences.max_tokens;
     writer.set(prefix + "context_length", static_cast<uint32_t>(*context));
   }
-  if (sentences.pooling) writer.set(prefix + "pooling_type", *sentences.pooling);
+  constexpr uint32_t kMean = 1;
+  if (sentences.pooling || architecture.is_bare)
+    writer.set(prefix + "pooling_type", sentences.pooling.value_or(kMean));
   return writer;
 }
 

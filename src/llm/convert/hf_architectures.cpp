@@ -187,11 +187,14 @@ std::vector<HfArchitecture> first_decoders() {
 
 const std::vector<HfArchitecture>& table() {
   static const std::vector<HfArchitecture> rows = [] {
-    std::vector<HfArchitecture> all = hf_encoders();
+    std::vector<HfArchitecture> all = hf_bert_relatives();
     for (const auto& more :
-         {first_decoders(), hf_other_decoders(), hf_gpt_decoders(), hf_expert_decoders(),
-          hf_recurrent_decoders(), hf_delta_decoders(), hf_gemma_decoders(), hf_routed_decoders()})
+         {hf_encoders(), hf_embedding_decoders(), first_decoders(), hf_other_decoders(),
+          hf_gpt_decoders(), hf_expert_decoders(), hf_recurrent_decoders(), hf_delta_decoders(),
+          hf_gemma_decoders(), hf_routed_decoders()})
       all.insert(all.end(), more.begin(), more.end());
+    const std::vector<HfArchitecture> bare = hf_bare_decoders(all);
+    all.insert(all.end(), bare.begin(), bare.end());
     return all;
   }();
   return rows;
@@ -284,6 +287,8 @@ void write_hyperparameters(const HfArchitecture& architecture, const JsonView& c
     if (architecture.is_rotated)
       write_rope(config, prefix, rotary_length(config), architecture.yarn, to);
   }
+  // Embedders made of decoders whose tokens see those behind them.
+  if (!config["is_causal"].boolean_or(true)) to.set(prefix + "attention.causal", false);
   if (architecture.more) architecture.more(config, prefix, to);
 }
 

@@ -46,8 +46,10 @@ enum class TensorChange : uint8_t {
   tiled,  // value heads that share a key head are apart, as GGUF's Qwen3.5 has them
   tiled_negative_exp,
   tiled_columns,
-  latent_keys,    // the part of each head that makes keys, transposed
-  latent_values,  // the part of each head that makes values
+  latent_keys,         // the part of each head that makes keys, transposed
+  latent_values,       // the part of each head that makes values
+  rows_of_experts,     // [experts * inner, width] are matrices of experts
+  columns_of_experts,  // the same, transposed
 };
 
 // "{}" stands for the number of the layer; a second one in `from` for an expert, whose tensors are
@@ -106,6 +108,8 @@ struct HfArchitecture {
   std::string_view added_prefix = "";  // of tensors' names, where files leave it out
   // Tells rows of the same name apart; null: the row is for all such models.
   bool (*fits)(const JsonView& config) = nullptr;
+  // Without an output matrix: embeddings are the mean, if sentence-transformers does not say.
+  bool is_bare = false;
 };
 
 // Throws kNotSupported naming the architecture found and the known ones.

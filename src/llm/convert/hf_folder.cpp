@@ -74,6 +74,7 @@ void add_global_heads(Json& config) {
 void add_usual_names(Json& config) {
   constexpr std::pair<const char*, const char*> kNames[] = {
       {"d_model", "hidden_size"},
+      {"dim", "hidden_size"},
       {"n_embd", "hidden_size"},
       {"n_embed", "hidden_size"},
       {"num_layers", "num_hidden_layers"},
@@ -84,6 +85,7 @@ void add_usual_names(Json& config) {
       {"n_heads", "num_attention_heads"},
       {"d_ff", "intermediate_size"},
       {"n_inner", "intermediate_size"},
+      {"hidden_dim", "intermediate_size"},
       {"ffn_hidden_size", "intermediate_size"},
       {"d_kv", "head_dim"},
       {"max_trained_positions", "max_position_embeddings"},  // less than n_positions

@@ -13,6 +13,8 @@ namespace prism::llm {
 
 // Rows of the table, beside those of hf_architectures.cpp.
 std::vector<HfArchitecture> hf_encoders();
+std::vector<HfArchitecture> hf_bert_relatives();
+std::vector<HfArchitecture> hf_embedding_decoders();
 std::vector<HfArchitecture> hf_other_decoders();
 std::vector<HfArchitecture> hf_gpt_decoders();
 std::vector<HfArchitecture> hf_expert_decoders();
@@ -20,6 +22,8 @@ std::vector<HfArchitecture> hf_recurrent_decoders();
 std::vector<HfArchitecture> hf_delta_decoders();
 std::vector<HfArchitecture> hf_gemma_decoders();
 std::vector<HfArchitecture> hf_routed_decoders();
+// Those of `decoders` that are also used without their output matrix, for embeddings.
+std::vector<HfArchitecture> hf_bare_decoders(std::span<const HfArchitecture> decoders);
 
 // --- tensors
 inline constexpr TensorRule kEnds[] = {
@@ -114,6 +118,21 @@ inline constexpr TensorRule kGraniteExperts[] = {
     {"model.layers.{}.block_sparse_moe.output_linear.weight", "blk.{}.ffn_down_exps.weight"},
 };
 
+// The heads that guess masked tokens, which embeddings do not need.
+inline constexpr TensorRule kBertMask[] = {
+    {"cls.predictions.bias", ""},
+    {"cls.predictions.transform.dense.weight", ""},
+    {"cls.predictions.transform.dense.bias", ""},
+    {"cls.predictions.transform.LayerNorm.weight", ""},
+    {"cls.predictions.transform.LayerNorm.bias", ""},
+    {"cls.predictions.transform.LayerNorm.gamma", ""},
+    {"cls.predictions.transform.LayerNorm.beta", ""},
+    {"cls.predictions.decoder.weight", ""},
+    {"cls.predictions.decoder.bias", ""},
+    {"cls.seq_relationship.weight", ""},
+    {"cls.seq_relationship.bias", ""},
+};
+
 // --- hyperparameters
 inline constexpr ConfigRule kSizes[] = {
     {"num_hidden_layers", "block_count"},
@@ -170,6 +189,10 @@ void check_layers(const JsonView& config, const char* key, const auto& is_expect
     ++layer;
   }
 }
+
+// Of encoders: they see whole texts. more_bert also sets the number of token types.
+void more_encoder(const JsonView& config, std::string_view prefix, GgufWriter& to);
+void more_bert(const JsonView& config, std::string_view prefix, GgufWriter& to);
 
 // For models that rotate a part of a head by default, and not all the same one.
 void check_rotated_part(const JsonView& config, std::string_view prefix, GgufWriter& to);

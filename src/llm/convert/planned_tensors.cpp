@@ -275,6 +275,15 @@ class Planner {
                                  : Strides{keys * columns, both * columns, columns, 1, values};
         return true;
       }
+      case rows_of_experts:
+      case columns_of_experts: {
+        if (rank != 2 || experts_ == 0 || rows % experts_ != 0) return false;
+        const int64_t inner = rows / experts_;
+        const bool is_plain = tensor.change == rows_of_experts;
+        tensor.shape = is_plain ? Shape{experts_, inner, columns} : Shape{experts_, columns, inner};
+        if (!is_plain) tensor.strides = Strides{0, inner * columns, 1, columns, columns};
+        return true;
+      }
       case even_mxfp4:
       case odd_mxfp4:
       case all_mxfp4:

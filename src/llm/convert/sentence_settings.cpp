@@ -18,6 +18,14 @@ uint32_t pooling_of(const HfFolder& folder, const std::string& path) {
   const std::optional<Json> config = folder.json(path + "/config.json");
   if (!config) refuse(fmt::format("names {}/config.json, which is missing", printable(path)));
   uint32_t pooling = 0;
+  // Newer files name one kind.
+  if (const JsonView mode = JsonView(*config)["pooling_mode"]) {
+    const std::string name = mode.is_string() ? mode.string() : mode.json().dump();
+    pooling = name == "mean" ? 1 : name == "cls" ? 2 : name == "lasttoken" ? 3 : 0;
+    if (pooling != 0) return pooling;
+    refuse(
+        fmt::format("pooling_mode is {}; supported are mean, cls and lasttoken", printable(name)));
+  }
   for (const auto& [key, value] : JsonView(*config).members()) {
     if (!key.starts_with("pooling_mode_") || !value.boolean_or(false)) continue;
     const uint32_t found = key == "pooling_mode_mean_tokens" ? 1

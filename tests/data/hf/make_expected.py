@@ -15,6 +15,8 @@ import numpy
 import torch
 import transformers as t
 
+import published_encoders
+
 COMMON = dict(hidden_size=32, intermediate_size=48, num_hidden_layers=4, num_attention_heads=4, num_key_value_heads=2,
               vocab_size=64, max_position_embeddings=64, pad_token_id=0, bos_token_id=1, eos_token_id=2)
 TOKENS = [1, 17, 42, 8, 33, 60, 5, 21, 50, 11, 29, 3, 44, 58, 9, 37, 26, 13, 62, 31]
@@ -268,6 +270,14 @@ MODELS = {
                                                                 tie_word_embeddings=False)),
     "umt5": (t.UMT5ForConditionalGeneration, t.UMT5Config, dict(T5, feed_forward_proj="gated-gelu")),
     "t5-encoder": (t.T5EncoderModel, t.T5Config, dict(T5, feed_forward_proj="relu")),
+    "bert-masked": (t.BertForMaskedLM, t.BertConfig, {}),
+    "bert-distil": (t.DistilBertForMaskedLM, t.DistilBertConfig, dict(
+        TOKEN_IDS, dim=32, hidden_dim=48, n_layers=3, n_heads=4, max_position_embeddings=64, bare=True)),
+    "camembert": (t.CamembertForMaskedLM, t.CamembertConfig, dict(type_vocab_size=1, pad_token_id=4)),
+    "modern-bert-masked": (t.ModernBertForMaskedLM, t.ModernBertConfig, dict(local_attention=8)),
+    "jina-embeddings-v3": (t.JinaEmbeddingsV3Model, t.JinaEmbeddingsV3Config, {}),
+    "qwen3-embedder": (t.Qwen3Model, t.Qwen3Config, dict(head_dim=16)),
+    "qwen2-bidirectional": (t.Qwen2Model, t.Qwen2Config, dict(is_causal=False)),
 }
 
 
@@ -281,6 +291,8 @@ LING = [("model.embed_tokens.weight", "model.word_embeddings.weight"),
         ("model.layers.{1}.self_attn.q_norm.weight", "model.layers.{1}.attention.query_layernorm.weight"),
         ("model.layers.{1}.self_attn.k_norm.weight", "model.layers.{1}.attention.key_layernorm.weight"),
         ("model.layers.{1}.mlp.gate.e_score_correction_bias", "model.layers.{1}.mlp.gate.expert_bias")]
+JINA_MATRICES = ["embeddings.word_embeddings", "embeddings.token_type_embeddings", "pooler.dense",
+                 *[f"encoder.layers.{{1}}.{each}" for each in ("mixer.Wqkv", "mixer.out_proj", "mlp.fc1", "mlp.fc2")]]
 FOREIGN = {
     "bailingmoe": ("BailingMoeForCausalLM", dict(
         num_experts=4, num_experts_per_tok=2, num_shared_experts=2, norm_topk_prob=True, first_k_dense_replace=0,
@@ -313,6 +325,17 @@ FOREIGN = {
         ("model.layers.{1}.input_layernorm.weight", "transformer.h.{1}.ln_1.weight"),
         ("model.layers.{1}.post_attention_layernorm.weight", "transformer.h.{1}.ln_2.weight"),
     ], (t.LlamaForCausalLM, t.LlamaConfig, dict(tie_word_embeddings=False))),
+    "llama-bidirectional": ("LlamaBidirectionalModel", dict(pooling="avg"), [], (
+        t.EuroBertModel, t.EuroBertConfig, dict(head_dim=8, mask_token_id=4))),
+    "jina-bert-v3": ("XLMRobertaModel", dict(
+        position_embedding_type="rotary", rotary_emb_base=20000.0, rope_parameters=None, emb_pooler=None,
+        lora_adaptations=["separation"]), [
+            *[(f"{each}.weight", f"roberta.{each}.parametrizations.weight.original") for each in JINA_MATRICES],
+            *[(f"{each}.bias", f"roberta.{each}.bias") for each in JINA_MATRICES],
+            *[(f"{each}.{part}", f"roberta.{each}.{part}") for part in ("weight", "bias")
+              for each in ("emb_ln", "encoder.layers.{1}.norm1", "encoder.layers.{1}.norm2")],
+        ], (t.JinaEmbeddingsV3Model, t.JinaEmbeddingsV3Config, dict(pad_token_id=4, rope_parameters=dict(
+            rope_type="default", rope_theta=20000.0)))),
     "minicpm": ("MiniCPMForCausalLM", dict(scale_emb=12, scale_depth=1.4, dim_model_base=16), [], (
         t.GraniteForCausalLM, t.GraniteConfig, dict(
             embedding_multiplier=12.0, residual_multiplier=0.7, attention_multiplier=8**-0.5, logits_scaling=2.0))),
@@ -416,6 +439,8 @@ def expected(make, configuration, own, own_values=None):
         has_experts = any(key in own for key in ("num_experts_per_tok", "moe_k", "moe_topk", "top_k_experts"))
         plain = dict(experts_implementation="eager") if has_experts else {}
         model = make.from_pretrained(folder, dtype=torch.float64, attn_implementation="eager", **plain).eval()
+    if make.__name__.endswith("MaskedLM"):  # embeddings are made of what its head reads
+        model = model.base_model
     for module in model.modules():  # the approximation is the one that runs
         if isinstance(module, torch.nn.GELU):
             module.approximate = "tanh"
@@ -443,8 +468,11 @@ def main():
     torch.manual_seed(1)
     path = pathlib.Path(__file__).parent / "expected.json"
     models = json.loads(path.read_text()) if len(sys.argv) > 1 else {}
-    for name in sys.argv[1:] or [*MODELS, *FOREIGN]:
-        models[name] = foreign(*FOREIGN[name]) if name in FOREIGN else expected(*MODELS[name])
+    for name in sys.argv[1:] or [*MODELS, *FOREIGN, *published_encoders.MODELS]:
+        if name in published_encoders.MODELS:
+            models[name] = published_encoders.expected(name, value, TOKENS)
+        else:
+            models[name] = foreign(*FOREIGN[name]) if name in FOREIGN else expected(*MODELS[name])
         print(name, models[name]["expected"][:3], max(models[name]["expected"]))
     lines = [f" {json.dumps(name)}: {json.dumps(each, separators=(',', ':'))}" for name, each in models.items()]
     path.write_text("{\n" + ",\n".join(lines) + "\n}\n")

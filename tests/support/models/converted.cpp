@@ -31,7 +31,8 @@ std::vector<float> result_of(const llm::GgufFile& file, const std::vector<int32_
   llm::Model model =
       llm::Model::load(file, {.placement = llm::place_on(file, Device::cpu(), 32, DType::f32)});
   if (model.classifies()) return model.classify(std::span(&tokens, 1))[0];
-  if (!model.config().causal) return model.embed(std::span(&tokens, 1))[0];
+  if (!model.config().causal || model.config().pooling != llm::Pooling::none)
+    return model.embed(std::span(&tokens, 1))[0];
   return model.prefill(0, 0, tokens).to_vector<float>();
 }
 
