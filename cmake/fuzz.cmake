@@ -17,7 +17,7 @@ foreach(name cli/command_line cli/conversation_text cli/fit_options cli/input cl
         dsl/builder dsl/operations dsl/philox dsl/values ir/kernel llm/convert/hf_architectures llm/convert/hf_encoders
         llm/convert/hf_expert_decoders llm/convert/hf_folder llm/convert/hf_gpt_decoders llm/convert/hf_other_decoders
         llm/convert/hf_delta_decoders llm/convert/hf_gemma_decoders llm/convert/hf_recurrent_decoders
-        llm/convert/hf_bert_relatives llm/convert/hf_embedding_decoders llm/convert/hf_routed_decoders llm/convert/quantisation_settings
+        llm/convert/hf_bert_relatives llm/convert/hf_embedding_decoders llm/convert/hf_routed_decoders llm/convert/hf_seeing_decoders llm/convert/quantisation_settings
         llm/convert/hf_pre_tokenizer llm/convert/hf_rope llm/convert/hf_text_part llm/convert/hf_tokenizer llm/convert/hf_unigram
         llm/convert/hf_vocabulary llm/convert/sentence_piece_model llm/convert/sentence_settings
         llm/generate/candidates llm/generate/known_models llm/generate/generation

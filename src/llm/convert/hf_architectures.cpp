@@ -191,7 +191,7 @@ const std::vector<HfArchitecture>& table() {
     for (const auto& more :
          {hf_encoders(), hf_embedding_decoders(), first_decoders(), hf_other_decoders(),
           hf_gpt_decoders(), hf_expert_decoders(), hf_recurrent_decoders(), hf_delta_decoders(),
-          hf_gemma_decoders(), hf_routed_decoders()})
+          hf_gemma_decoders(), hf_routed_decoders(), hf_seeing_decoders()})
       all.insert(all.end(), more.begin(), more.end());
     const std::vector<HfArchitecture> bare = hf_bare_decoders(all);
     all.insert(all.end(), bare.begin(), bare.end());

@@ -48,6 +48,7 @@ enum class TensorChange : uint8_t {
   tiled_columns,
   latent_keys,         // the part of each head that makes keys, transposed
   latent_values,       // the part of each head that makes values
+  rotary_elements,     // the change of rotary, of a norm with a row for each head
   rows_of_experts,     // [experts * inner, width] are matrices of experts
   columns_of_experts,  // the same, transposed
 };
@@ -108,6 +109,8 @@ struct HfArchitecture {
   std::string_view added_prefix = "";  // of tensors' names, where files leave it out
   // Tells rows of the same name apart; null: the row is for all such models.
   bool (*fits)(const JsonView& config) = nullptr;
+  // Tensors that follow from config.json.
+  std::vector<ComputedTensor> (*computed)(const JsonView& config) = nullptr;
   // Without an output matrix: embeddings are the mean, if sentence-transformers does not say.
   bool is_bare = false;
 };

@@ -22,6 +22,7 @@ std::vector<HfArchitecture> hf_recurrent_decoders();
 std::vector<HfArchitecture> hf_delta_decoders();
 std::vector<HfArchitecture> hf_gemma_decoders();
 std::vector<HfArchitecture> hf_routed_decoders();
+std::vector<HfArchitecture> hf_seeing_decoders();
 // Those of `decoders` that are also used without their output matrix, for embeddings.
 std::vector<HfArchitecture> hf_bare_decoders(std::span<const HfArchitecture> decoders);
 

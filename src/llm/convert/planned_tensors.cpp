@@ -110,9 +110,12 @@ class Planner {
       check_complete(tensor);
       all.push_back(std::move(tensor));
     }
-    for (ComputedTensor& each : architecture_.is_rotated
-                                    ? rope_tensors(config_, rotary_length(config_))
-                                    : std::vector<ComputedTensor>()) {
+    std::vector<ComputedTensor> computed;
+    if (architecture_.is_rotated) computed = rope_tensors(config_, rotary_length(config_));
+    if (architecture_.computed)
+      for (ComputedTensor& each : architecture_.computed(config_))
+        computed.push_back(std::move(each));
+    for (ComputedTensor& each : computed) {
       PlannedTensor tensor;
       tensor.name = std::move(each.name);
       tensor.shape = {static_cast<int64_t>(each.values.size())};
@@ -189,6 +192,8 @@ class Planner {
       case negative_exp:
         if (rank == 4) tensor.shape = {from.elements()};  // Kimi's, one for each head
         return true;
+      case rotary_elements:
+        return rank == 2 && head_length_ % 2 == 0 && columns == head_length_;
       case rotary:
         return head_length_ % 2 == 0 && from[0] % head_length_ == 0;
       case fused_rotary:

@@ -16,6 +16,7 @@ import torch
 import transformers as t
 
 import published_encoders
+import text_parts
 
 COMMON = dict(hidden_size=32, intermediate_size=48, num_hidden_layers=4, num_attention_heads=4, num_key_value_heads=2,
               vocab_size=64, max_position_embeddings=64, pad_token_id=0, bos_token_id=1, eos_token_id=2)
@@ -279,6 +280,7 @@ MODELS = {
     "qwen3-embedder": (t.Qwen3Model, t.Qwen3Config, dict(head_dim=16)),
     "qwen2-bidirectional": (t.Qwen2Model, t.Qwen2Config, dict(is_causal=False)),
 }
+MODELS |= text_parts.MODELS
 
 
 # Models whose code is in their folders, computed by classes with the same layers: the name of the folder's class, changes
@@ -458,6 +460,8 @@ def expected(make, configuration, own, own_values=None):
         row = result.logits[0] if result.logits.ndim == 2 else result.logits[0, -1]
     else:
         row = result.last_hidden_state[0].mean(0)
+    if config["model_type"] == "chameleon":
+        row = row[:4]  # the others stand for images
     for key in ("transformers_version", "dtype", "_name_or_path"):
         config.pop(key, None)
     return dict(config=config, tensors=dict(sorted(shapes.items())), tokens=TOKENS,
