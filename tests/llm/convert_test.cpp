@@ -34,7 +34,7 @@ bool has(const std::string& text, const std::string& part) { return text.find(pa
 
 TEST(Convert, EveryArchitectureComputesWhatTransformersDoes) {
   const std::vector<HfModel> models = test::hf_models();
-  EXPECT_GE(models.size(), 132u);
+  EXPECT_GE(models.size(), 157u);
   for (const HfModel& model : models) {
     const HfTestFolder folder(model);
     try {
@@ -225,6 +225,126 @@ TEST(Convert, SentenceSettingsGivePoolingAndLength) {
   EXPECT_TRUE(has(failure_of(folder, ErrorCode::kCorruptFile), "../../etc"));
   folder.write("modules.json", R"([{"type":"a.LSTM","path":"2_LSTM"}])");
   EXPECT_TRUE(has(failure_of(folder, ErrorCode::kNotSupported), "a.LSTM"));
+}
+
+// A model that sees or hears has a model of text in it, under names of its own.
+struct OtherPart {
+  const char *text, *whole;           // the model of text, and the class of the whole
+  std::vector<const char*> settings;  // where config.json has those of the text
+  std::vector<std::pair<const char*, const char*>> prefixes;
+  std::vector<const char*> others;  // tensors of other parts
+};
+
+// The config.json of the whole.
+std::string config_around(const OtherPart& part, const HfModel& model) {
+  json config = json::parse(model.config);
+  for (auto key = part.settings.rbegin(); key != part.settings.rend(); ++key)
+    config = json{{*key, config}};
+  config["architectures"] = {part.whole};
+  return config.dump();
+}
+
+TEST(Convert, TextPartsAreFoundInOtherModels) {
+  const std::vector<std::pair<const char*, const char*>> language = {
+      {"model.", "language_model.model."}, {"lm_head.", "language_model.lm_head."}};
+  const std::vector<std::pair<const char*, const char*>> thinker = {
+      {"model.", "thinker.model."}, {"lm_head.", "thinker.lm_head."}};
+  const std::vector<std::pair<const char*, const char*>> inner = {
+      {"model.", "model.language_model."}};
+  const std::vector<OtherPart> parts = {
+      {"qwen2",
+       "Qwen2_5OmniModel",
+       {"thinker_config", "text_config"},
+       thinker,
+       {"thinker.visual.a", "thinker.audio_tower.a", "talker.a", "token2wav.a"}},
+      {"qwen3moe",
+       "Qwen3OmniMoeForConditionalGeneration",
+       {"thinker_config", "text_config"},
+       thinker,
+       {"thinker.visual.a", "talker.a", "code2wav.a"}},
+      {"qwen3",
+       "Qwen3ASRForConditionalGeneration",
+       {"thinker_config", "text_config"},
+       thinker,
+       {"thinker.audio_tower.a"}},
+      {"qwen3", "InternVLChatModel", {"llm_config"}, language, {"vision_model.a", "mlp1.a"}},
+      {"internlm2",
+       "InternVLChatModel",
+       {"llm_config"},
+       {{"model.", "language_model.model."}, {"output.", "language_model.output."}},
+       {"vision_model.a", "mlp1.a"}},
+      {"deepseek-v3",
+       "KimiVLForConditionalGeneration",
+       {"text_config"},
+       language,
+       {"vision_tower.a", "multi_modal_projector.a"}},
+      {"deepseek-v3",
+       "KimiK25ForConditionalGeneration",
+       {"text_config"},
+       language,
+       {"vision_tower.a", "mm_projector.a"}},
+      {"llama",
+       "VoxtralForConditionalGeneration",
+       {"text_config"},
+       language,
+       {"audio_tower.a", "multi_modal_projector.a"}},
+      {"granite",
+       "GraniteSpeechForConditionalGeneration",
+       {"text_config"},
+       language,
+       {"encoder.a", "projector.a"}},
+      {"llama",
+       "JanusForConditionalGeneration",
+       {"text_config"},
+       inner,
+       {"model.vision_model.a", "model.aligner.a", "model.vqmodel.a", "model.generation_head.a"}},
+      {"qwen3-5",
+       "MiniCPMV4_6ForConditionalGeneration",
+       {"text_config"},
+       inner,
+       {"model.vision_tower.a", "model.merger.a"}},
+      {"qwen3",
+       "LightOnOCRForConditionalGeneration",
+       {"text_config"},
+       inner,
+       {"model.vision_encoder.a", "model.vision_projection.a"}},
+      {"qwen2", "DotsOCRForCausalLM", {}, {}, {"vision_tower.a"}},
+      {"qwen3",
+       "StepVLForConditionalGeneration",
+       {"text_config"},
+       {},
+       {"vision_model.a", "vit_large_projector.a"}},
+  };
+  for (const OtherPart& part : parts) {
+    const HfModel model = test::hf_model(part.text);
+    const HfTestFolder folder(model);
+    folder.write("config.json", config_around(part, model));
+    std::map<std::string, Tensor> tensors;
+    for (const auto& [name, tensor] : load_safetensors(folder.path("model.safetensors"))) {
+      std::string own = name;
+      for (const auto& [from, to] : part.prefixes)
+        if (name.starts_with(from)) own = to + name.substr(std::string_view(from).size());
+      tensors.emplace(own, tensor);
+    }
+    for (const char* each : part.others)
+      tensors.emplace(each, from_vector(std::vector<float>(4), {2, 2}, Device::cpu()));
+    save_safetensors(folder.path("model.safetensors"), tensors);
+    try {
+      EXPECT_LT(normalised_error(result_of(convert(folder), model.tokens), model.expected), 1e-8)
+          << part.whole;
+    } catch (const Error& error) {
+      ADD_FAILURE() << part.whole << ": " << error.what();
+    }
+  }
+}
+
+TEST(Convert, AnUnknownTextPartIsNamed) {
+  HfModel model = test::hf_model("llava");
+  json config = json::parse(model.config);
+  config["text_config"]["model_type"] = "parrot";
+  config["text_config"].erase("architectures");
+  model.config = config.dump();
+  EXPECT_TRUE(has(failure_of(HfTestFolder(model), ErrorCode::kNotSupported), "parrot"));
 }
 
 // Jina 3 has adapters for tasks beside its matrices, which run alone without a task. BERT's first

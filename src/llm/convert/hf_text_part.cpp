@@ -4,6 +4,8 @@
 #include <utility>
 #include <vector>
 
+#include <fmt/format.h>
+
 namespace prism::llm {
 
 namespace {
@@ -212,13 +214,15 @@ JsonView settings_of(const JsonView& config, const TextPart& part) {
   return found;
 }
 
-// The architecture of the text part; of a kind that is not known, the whole one's name.
-std::string_view architecture_of(const JsonView& settings, const TextPart& part) {
-  if (!part.text.empty()) return part.text;
+// The architecture of the text part; of a kind that is not known, what an error should name.
+std::string architecture_of(const JsonView& settings, const TextPart& part) {
+  if (!part.text.empty()) return std::string(part.text);
   const std::string kind = settings["model_type"].string_or("");
   for (const auto& [name, text] : kKinds)
-    if (name == kind) return text;
-  return part.whole;
+    if (name == kind) return std::string(text);
+  const std::vector<JsonView> own = settings["architectures"].items();
+  if (!own.empty() && own[0].is_string() && own[0].string() != part.whole) return own[0].string();
+  return fmt::format("{} with a text part of the kind \"{}\"", part.whole, kind);
 }
 
 }  // namespace
@@ -228,7 +232,7 @@ bool keep_text_part(Json& config) {
   const TextPart* const part = text_part_of(view);
   if (!part) return false;
   const JsonView settings = settings_of(view, *part);
-  const std::string_view text = architecture_of(settings, *part);
+  const std::string text = architecture_of(settings, *part);
   Json merged = config;
   for (const Json::Member& each : settings.json().members())
     // Whether the output is the embedding is decided for the whole model.

@@ -338,6 +338,12 @@ FOREIGN = {
               for each in ("emb_ln", "encoder.layers.{1}.norm1", "encoder.layers.{1}.norm2")],
         ], (t.JinaEmbeddingsV3Model, t.JinaEmbeddingsV3Config, dict(pad_token_id=4, rope_parameters=dict(
             rope_type="default", rope_theta=20000.0)))),
+    "cogvlm": ("CogVLMForCausalLM", {}, [
+        (QKV, "model.layers.{1}.self_attn.language_expert_query_key_value.weight"),
+        ("model.layers.{1}.self_attn.o_proj.weight", "model.layers.{1}.self_attn.language_expert_dense.weight"),
+        *[(f"model.layers.{{1}}.mlp.{each}_proj.weight", f"model.layers.{{1}}.mlp.language_mlp.{each}_proj.weight")
+          for each in ("gate", "up", "down")],
+    ], (t.LlamaForCausalLM, t.LlamaConfig, dict(num_key_value_heads=4, tie_word_embeddings=False))),
     "minicpm": ("MiniCPMForCausalLM", dict(scale_emb=12, scale_depth=1.4, dim_model_base=16), [], (
         t.GraniteForCausalLM, t.GraniteConfig, dict(
             embedding_multiplier=12.0, residual_multiplier=0.7, attention_multiplier=8**-0.5, logits_scaling=2.0))),
