@@ -338,6 +338,24 @@ TEST(Convert, TextPartsAreFoundInOtherModels) {
   }
 }
 
+// The first files of DeepSeek-OCR have no latent attention, say so by zeros, and leave out what is
+// usual.
+TEST(Convert, DeepSeekOcrHasDefaults) {
+  HfModel model = test::hf_model("deepseek-ocr2");
+  json config = json::parse(model.config);
+  json text = config["text_config"];
+  for (const char* each : {"mlp_layer_types", "rms_norm_eps", "routed_scaling_factor", "head_dim"})
+    text.erase(each);
+  for (const char* each : {"qk_rope_head_dim", "qk_nope_head_dim", "v_head_dim"}) text[each] = 0;
+  text["first_k_dense_replace"] = 1;
+  config = text;
+  config["architectures"] = {"DeepseekOCRForCausalLM"};
+  config["language_config"] = text;
+  model.config = config.dump();
+  EXPECT_LT(normalised_error(result_of(convert(HfTestFolder(model)), model.tokens), model.expected),
+            1e-8);
+}
+
 TEST(Convert, AnUnknownTextPartIsNamed) {
   HfModel model = test::hf_model("llava");
   json config = json::parse(model.config);

@@ -25,7 +25,8 @@ int64_t head_length(const JsonView& config) {
 }
 
 int64_t rotary_length(const JsonView& config) {
-  return config["qk_rope_head_dim"].integer_or(head_length(config), 1, 1 << 14);
+  const int64_t own = config["qk_rope_head_dim"].integer_or(0, 0, 1 << 14);
+  return own > 0 ? own : head_length(config);
 }
 
 void check_windows(const JsonView& config, int64_t period) {

@@ -80,8 +80,6 @@ const std::vector<TextPart>& text_parts() {
       {"Qwen3_5MoeForConditionalGeneration", "Qwen3_5MoeForCausalLM"},
       {"SmolVLMForConditionalGeneration", "LlamaForCausalLM"},
       {"StepVLForConditionalGeneration", "Qwen3ForCausalLM"},
-      {"UnlimitedOCRForCausalLM", "DeepseekOCRForCausalLM", {"language_config"}},
-      {"UnlimitedOcrForConditionalGeneration", "DeepseekOCRForCausalLM"},
       {"VoxtralForConditionalGeneration", "LlamaForCausalLM"},
   };
   return parts;
@@ -185,6 +183,7 @@ constexpr std::string_view kOtherParts[] = {
 
 // What files of text parts leave out, by their architecture.
 constexpr Names kDefaults[] = {
+    {"DeepseekOCRForCausalLM", R"({"rms_norm_eps": 1e-6, "routed_scaling_factor": 1})"},
     {"Gemma3ForCausalLM", R"({"num_attention_heads": 8, "num_key_value_heads": 4, "head_dim": 256,
       "rms_norm_eps": 1e-6, "max_position_embeddings": 131072, "rope_theta": 1e6,
       "query_pre_attn_scalar": 256})"},
@@ -208,8 +207,7 @@ JsonView settings_of(const JsonView& config, const TextPart& part) {
   JsonView found = config;
   for (const std::string_view key : part.settings) {
     const JsonView inner = found[std::string(key).c_str()];
-    if (!inner || !inner.json().is_object()) break;
-    found = inner;
+    if (inner && inner.json().is_object()) found = inner;
   }
   return found;
 }
