@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <fmt/format.h>
+#include <cmath>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <random>
@@ -363,6 +364,41 @@ TEST(Convert, AnUnknownTextPartIsNamed) {
   config["text_config"].erase("architectures");
   model.config = config.dump();
   EXPECT_TRUE(has(failure_of(HfTestFolder(model), ErrorCode::kNotSupported), "parrot"));
+}
+
+// A decoder ranks by the logits of two tokens. The file's head has their rows.
+TEST(Convert, AnswersOfADecoderAreScores) {
+  const HfModel model = test::hf_model("qwen3");
+  const HfTestFolder folder(model);
+  folder.write("modules.json",
+               R"([{"type":"a.Transformer","path":""},{"type":"a.LogitScore","path":"1_Score"}])");
+  folder.write("1_Score/config.json", R"({"true_token_id":9,"false_token_id":4})");
+  const GgufFile file = convert(folder);
+  const double margin =
+      static_cast<double>(model.expected[9]) - static_cast<double>(model.expected[4]);
+  const std::vector<float> scores = result_of(file, model.tokens);
+  ASSERT_EQ(scores.size(), 2u);
+  EXPECT_NEAR(scores[0], 1 / (1 + std::exp(-margin)), 1e-5);
+  EXPECT_TRUE(file.has("tokenizer.chat_template.rerank"));
+  std::filesystem::remove(folder.path("out.gguf"));
+  folder.write("1_Score/config.json", R"({"true_token_id":9})");
+  EXPECT_TRUE(has(failure_of(folder, ErrorCode::kNotSupported), "false_token_id"));
+  folder.write("1_Score/config.json", R"({"true_token_id":9,"false_token_id":64})");
+  EXPECT_TRUE(has(failure_of(folder, ErrorCode::kCorruptFile), "tokens 9 and 64"));
+  // The first folders of Qwen3-Reranker have a README alone.
+  const HfTestFolder first(model);
+  std::string tokens = first.read("tokenizer.json");
+  tokens.replace(tokens.find(R"("*":9)"), 5, R"("yes":9)");
+  tokens.replace(tokens.find(R"("+":10)"), 6, R"("no":10)");
+  first.write("tokenizer.json", tokens);
+  first.write("README.md", "# Qwen3-Reranker-0.6B\n");
+  const double other_margin =
+      static_cast<double>(model.expected[9]) - static_cast<double>(model.expected[10]);
+  EXPECT_NEAR(result_of(convert(first), model.tokens)[0], 1 / (1 + std::exp(-other_margin)), 1e-5);
+  const HfTestFolder other(test::hf_model("llama"));
+  other.write("modules.json", R"([{"type":"a.LogitScore","path":"1_Score"}])");
+  other.write("1_Score/config.json", R"({"true_token_id":9,"false_token_id":4})");
+  EXPECT_TRUE(has(failure_of(other, ErrorCode::kNotSupported), "LlamaForCausalLM"));
 }
 
 // Jina 3 has adapters for tasks beside its matrices, which run alone without a task. BERT's first

@@ -194,8 +194,8 @@ const std::vector<HfArchitecture>& table() {
           hf_gpt_decoders(), hf_expert_decoders(), hf_recurrent_decoders(), hf_delta_decoders(),
           hf_gemma_decoders(), hf_routed_decoders(), hf_seeing_decoders()})
       all.insert(all.end(), more.begin(), more.end());
-    const std::vector<HfArchitecture> bare = hf_bare_decoders(all);
-    all.insert(all.end(), bare.begin(), bare.end());
+    for (const auto& more : {hf_bare_decoders(all), hf_ranking_decoders(all)})
+      all.insert(all.end(), more.begin(), more.end());
     return all;
   }();
   return rows;

@@ -19,6 +19,7 @@ enum class TensorChange : uint8_t {
   none,
   rotary,         // GGUF's Llama rotates adjacent elements of a head, transformers its halves
   fused_rotary,   // the same for q and k; the rows of v behind them stay
+  paired,         // a single row gets a row of zeros behind it
   padded,         // tokens without a row get zeros
   add_one,        // Gemma's norms multiply by 1 + weight
   cut,            // rows beyond the context, and those before the first position, are left out
@@ -109,6 +110,7 @@ struct HfArchitecture {
   std::string_view added_prefix = "";  // of tensors' names, where files leave it out
   // Tells rows of the same name apart; null: the row is for all such models.
   bool (*fits)(const JsonView& config) = nullptr;
+  bool ranks = false;  // a decoder that reads a query and a document, and scores them
   // Tensors that follow from config.json.
   std::vector<ComputedTensor> (*computed)(const JsonView& config) = nullptr;
   // Without an output matrix: embeddings are the mean, if sentence-transformers does not say.

@@ -55,6 +55,9 @@ void more_neo_bert(const JsonView& config, std::string_view prefix, GgufWriter& 
   to.set(fmt::format("{}pooling_type", prefix), ranks ? kRank : kFirst);
 }
 
+// With one label the score is the sigmoid of a number: the softmax of that number and zero.
+constexpr TensorRule kScore[] = {{"score.weight", "cls.output.weight", paired}};
+
 }  // namespace
 
 std::vector<HfArchitecture> hf_embedding_decoders() {
@@ -94,6 +97,18 @@ std::vector<HfArchitecture> hf_embedding_decoders() {
        .is_tied = true,
        .added_prefix = "model."},
   };
+}
+
+std::vector<HfArchitecture> hf_ranking_decoders(std::span<const HfArchitecture> decoders) {
+  std::vector<HfArchitecture> rows;
+  for (const HfArchitecture& each : decoders)
+    if (each.name == "Qwen3ForCausalLM") {
+      HfArchitecture& row = rows.emplace_back(each);
+      row.name = "Qwen3ForSequenceClassification";
+      row.tensors.emplace_back(kScore);
+      row.ranks = true;
+    }
+  return rows;
 }
 
 // A decoder without an output matrix has the tensors of the whole one, without "model.".

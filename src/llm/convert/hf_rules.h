@@ -23,6 +23,8 @@ std::vector<HfArchitecture> hf_delta_decoders();
 std::vector<HfArchitecture> hf_gemma_decoders();
 std::vector<HfArchitecture> hf_routed_decoders();
 std::vector<HfArchitecture> hf_seeing_decoders();
+// Qwen3's decoder with a matrix for scores.
+std::vector<HfArchitecture> hf_ranking_decoders(std::span<const HfArchitecture> decoders);
 // Those of `decoders` that are also used without their output matrix, for embeddings.
 std::vector<HfArchitecture> hf_bare_decoders(std::span<const HfArchitecture> decoders);
 

@@ -11,6 +11,7 @@
 #include "llm/convert/hf_rope.h"
 #include "llm/convert/hf_rules.h"
 #include "llm/convert/quantisation_settings.h"
+#include "llm/convert/sentence_settings.h"
 #include "prism/error.h"
 
 namespace prism::llm {
@@ -105,6 +106,7 @@ class Planner {
       output.name = "output.weight";
       planned_.emplace(std::pair(-1, "output.weight"), std::move(output));
     }
+    add_answers();
     std::vector<PlannedTensor> all;
     for (auto& [key, tensor] : planned_) {
       check_complete(tensor);
@@ -126,6 +128,30 @@ class Planner {
   }
 
  private:
+  // A decoder that ranks needs the rows of its answers in place of the output.
+  void add_answers() {
+    const std::optional<Answers> answers = sentence_settings(folder_).answers;
+    if (!answers) return;
+    const bool has_output = planned_.contains({-1, "output.weight"});
+    const auto from = planned_.find({-1, has_output ? "output.weight" : "token_embd.weight"});
+    if (from == planned_.end() || architecture_.gguf != "qwen3")
+      throw Error(ErrorCode::kNotSupported,
+                  fmt::format("{}: scores made of the logits of two tokens are not known for {}; "
+                              "they are for Qwen3ForCausalLM",
+                              folder_.path(), architecture_.name));
+    PlannedTensor rows = from->second;
+    const int64_t most = rows.shape[0] - 1, width = rows.shape[1];
+    if (answers->yes > most || answers->no > most)
+      throw Error(ErrorCode::kCorruptFile,
+                  fmt::format("{}: the score is made of the tokens {} and {}, but there are {}",
+                              folder_.path(), answers->yes, answers->no, most + 1));
+    rows.name = "cls.output.weight";
+    rows.shape = {2, width};
+    rows.strides = Strides{answers->yes * width, 0, (answers->no - answers->yes) * width, 1, 2};
+    planned_.emplace(std::pair(-1, "cls.output.weight"), std::move(rows));
+    if (has_output) planned_.erase({-1, "output.weight"});
+  }
+
   void add(const std::string& name, const SafetensorsEntry& entry, const TensorRule& rule,
            const std::vector<int64_t>& numbers, int64_t context) {
     const bool is_packed = is_mxfp4(rule.change);
@@ -199,6 +225,10 @@ class Planner {
       case fused_rotary:
         tensor.plain_rows = config_["num_key_value_heads"].integer(1, 1 << 16) * head_length_;
         return head_length_ % 2 == 0 && from[0] % head_length_ == 0 && from[0] > tensor.plain_rows;
+      case paired:
+        tensor.change = padded;
+        tensor.shape[0] = std::max<int64_t>(from[0], 2);
+        return rank == 2;
       case padded:
         tensor.shape[0] = std::max(from[0], config_["vocab_size"].integer(1, 1 << 24));
         return rank == 2;

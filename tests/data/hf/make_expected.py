@@ -278,6 +278,7 @@ MODELS = {
     "modern-bert-masked": (t.ModernBertForMaskedLM, t.ModernBertConfig, dict(local_attention=8)),
     "jina-embeddings-v3": (t.JinaEmbeddingsV3Model, t.JinaEmbeddingsV3Config, {}),
     "qwen3-embedder": (t.Qwen3Model, t.Qwen3Config, dict(head_dim=16)),
+    "qwen3-ranker": (t.Qwen3ForSequenceClassification, t.Qwen3Config, dict(head_dim=16, num_labels=1)),
     "qwen2-bidirectional": (t.Qwen2Model, t.Qwen2Config, dict(is_causal=False)),
 }
 MODELS |= text_parts.MODELS
@@ -466,6 +467,8 @@ def expected(make, configuration, own, own_values=None):
         row = result.logits[0] if result.logits.ndim == 2 else result.logits[0, -1]
     else:
         row = result.last_hidden_state[0].mean(0)
+    if make is t.Qwen3ForSequenceClassification:  # of one label
+        row = torch.cat([row, 0 * row]).softmax(-1)
     if config["model_type"] == "chameleon":
         row = row[:4]  # the others stand for images
     for key in ("transformers_version", "dtype", "_name_or_path"):
