@@ -27,6 +27,9 @@ class Bert : public EncoderArchitecture {
     config.norms = NormKind::layer;
     config.activation = kind_.activation;
     config.max_bias = kind_.max_bias;
+    // DistilBERT's, in files of Prism; BERT's is tanh.
+    if (file.string_or(config_key(file, "classifier.activation"), "tanh") == "relu")
+      config.head.activation = HeadActivation::relu;
     const int64_t period = config_integer(file, "moe_every_n_layers", 0, 0, 4096);
     for (size_t i = 0; i < config.each_layer.size(); ++i)
       config.each_layer[i].experts =

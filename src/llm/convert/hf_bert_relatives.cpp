@@ -39,6 +39,13 @@ constexpr TensorRule kDistilBertMask[] = {
     {"vocab_layer_norm.bias", ""},  {"vocab_projector.weight", ""}, {"vocab_projector.bias", ""},
 };
 
+constexpr TensorRule kDistilBertHead[] = {
+    {"pre_classifier.weight", "cls.weight"},
+    {"pre_classifier.bias", "cls.bias"},
+    {"classifier.weight", "cls.output.weight"},
+    {"classifier.bias", "cls.output.bias"},
+};
+
 // Jina 2: the models for text and, with more norms, those for code.
 constexpr TensorRule kJinaBert[] = {
     {"embeddings.word_embeddings.weight", "token_embd.weight"},
@@ -163,6 +170,13 @@ void more_distil_bert(const JsonView& config, std::string_view prefix, GgufWrite
   more_bert(config, prefix, to);
 }
 
+void more_distil_ranker(const JsonView& config, std::string_view prefix, GgufWriter& to) {
+  more_distil_bert(config, prefix, to);
+  constexpr uint32_t kRank = 4;  // of llama.cpp's kinds of pooling
+  to.set(fmt::format("{}pooling_type", prefix), kRank);
+  to.set(fmt::format("{}classifier.activation", prefix), "relu");
+}
+
 bool is_rotated_roberta(const JsonView& config) {
   return config["position_embedding_type"].string_or("") == "rotary";
 }
@@ -175,13 +189,13 @@ bool has_nomic_experts(const JsonView& config) {
 
 std::vector<HfArchitecture> hf_bert_relatives() {
   const Expectation gelu{"hidden_act", {R"("gelu")"}};
-  const auto distil_bert = [](std::string_view name) {
+  const auto distil_bert = [](std::string_view name, std::span<const TensorRule> head, auto more) {
     return HfArchitecture{.name = name,
                           .gguf = "bert",
-                          .tensors = {kDistilBert, kDistilBertMask},
+                          .tensors = {kDistilBert, head},
                           .config = {kSizes},
                           .expected = {{"activation", {R"("gelu")"}}},
-                          .more = more_distil_bert,
+                          .more = more,
                           .is_rotated = false,
                           .prefix = "distilbert."};
   };
@@ -199,8 +213,9 @@ std::vector<HfArchitecture> hf_bert_relatives() {
                           .prefix = "bert."};
   };
   return {
-      distil_bert("DistilBertModel"),
-      distil_bert("DistilBertForMaskedLM"),
+      distil_bert("DistilBertModel", {}, more_distil_bert),
+      distil_bert("DistilBertForMaskedLM", kDistilBertMask, more_distil_bert),
+      distil_bert("DistilBertForSequenceClassification", kDistilBertHead, more_distil_ranker),
       jina_bert("JinaBertModel"),
       jina_bert("JinaBertForMaskedLM"),
       {.name = "XLMRobertaModel",

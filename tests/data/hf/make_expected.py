@@ -274,6 +274,8 @@ MODELS = {
     "bert-masked": (t.BertForMaskedLM, t.BertConfig, {}),
     "bert-distil": (t.DistilBertForMaskedLM, t.DistilBertConfig, dict(
         TOKEN_IDS, dim=32, hidden_dim=48, n_layers=3, n_heads=4, max_position_embeddings=64, bare=True)),
+    "bert-distil-ranker": (t.DistilBertForSequenceClassification, t.DistilBertConfig, dict(
+        TOKEN_IDS, dim=32, hidden_dim=48, n_layers=3, n_heads=4, max_position_embeddings=64, num_labels=2, bare=True)),
     "camembert": (t.CamembertForMaskedLM, t.CamembertConfig, dict(type_vocab_size=1, pad_token_id=4)),
     "modern-bert-masked": (t.ModernBertForMaskedLM, t.ModernBertConfig, dict(local_attention=8)),
     "jina-embeddings-v3": (t.JinaEmbeddingsV3Model, t.JinaEmbeddingsV3Config, {}),
