@@ -6,6 +6,7 @@ usage: make_expected.py [NAME...]     (default: all; needs PyPI's torch and tran
 A model's weights are not stored. value() makes them from the tensor's name, and tests/llm/convert_test.cpp does the same.
 Stored are config.json, the names and shapes of the tensors, some tokens and, in float64, the logits of the last token, of
 a classifier those of the labels, or the mean of the hidden states of a model without logits."""
+import copy
 import json
 import pathlib
 import re
@@ -435,7 +436,7 @@ def saved_tensors(model):
 def expected(make, configuration, own, own_values=None):
     import tempfile
     from safetensors.numpy import save_file
-    own = dict(own)
+    own = copy.deepcopy(own)  # transformers adds to settings that models share
     is_bare = own.pop("bare", False) or "d_model" in own or "n_embd" in own
     model = make(configuration(**(own if is_bare else COMMON) | dict(vocab_size=64) | own))
     config, tensors = saved_tensors(model)
