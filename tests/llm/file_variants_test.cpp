@@ -279,6 +279,7 @@ TEST(FileVariants, DeepSeekOcrRotatesHalves) {
                       [](GgufWriter& to) {
                         to.set("deepseek2-ocr.expert_weights_norm", true);
                         to.set("deepseek2-ocr.expert_shared_count", uint32_t{0});
+                        to.set("deepseek2-ocr.rope.dimension_count", uint32_t{0});
                       },
                   .architecture = "deepseek2-ocr"};
   for (const GgufTensor& each : file.tensors())

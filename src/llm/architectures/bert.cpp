@@ -27,6 +27,9 @@ class Bert : public EncoderArchitecture {
     config.norms = NormKind::layer;
     config.activation = kind_.activation;
     config.max_bias = kind_.max_bias;
+    // DistilBERT's, in files of Prism; BERT's is tanh.
+    if (file.string_or(config_key(file, "classifier.activation"), "tanh") == "relu")
+      config.head.activation = HeadActivation::relu;
     const int64_t period = config_integer(file, "moe_every_n_layers", 0, 0, 4096);
     for (size_t i = 0; i < config.each_layer.size(); ++i)
       config.each_layer[i].experts =
@@ -47,10 +50,13 @@ class Bert : public EncoderArchitecture {
     layer.attention_post_norm = from.norm("attn_output_norm");
     // The models for code add the layer's input once more and have a norm of that.
     if (from.has_in_layer("attn_norm_2.weight")) layer.feed_forward_norm = from.norm("attn_norm_2");
-    if (from.config().at(from.layer()).experts)
+    if (from.config().at(from.layer()).experts) {
       from.experts(layer);
-    else
+      // Of the experts' sum. Files of other converters leave it out.
+      from.keep_if_there(layer, "ffn_down.bias", {from.config().width});
+    } else {
       from.feed_forward(layer);
+    }
     layer.feed_forward_post_norm = from.norm("layer_output_norm");
   }
 
@@ -65,7 +71,8 @@ class Bert : public EncoderArchitecture {
   Tensor layer(Blocks& blocks, const LayerWeights& w, const Tensor& x) const override {
     Tensor seen = blocks.norm(x + blocks.attention(w, x), w.attention_post_norm);
     if (w.feed_forward_norm) seen = blocks.norm(seen + x, w.feed_forward_norm);
-    const Tensor inner = w.router ? blocks.experts(w, seen) : blocks.feed_forward(w, seen);
+    Tensor inner = w.router ? blocks.experts(w, seen) : blocks.feed_forward(w, seen);
+    if (const Tensor bias = w.other("ffn_down.bias")) inner = inner + bias;
     return blocks.norm(seen + inner, w.feed_forward_post_norm);
   }
 

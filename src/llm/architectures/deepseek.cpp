@@ -23,6 +23,7 @@ class DeepSeek2Ocr : public TransformerArchitecture {
  public:
   void configure(const GgufFile& file, Config& config) const override {
     config.rope_base = 10000;  // whatever the file states
+    config.rope_dims = config.head_dim;
     config.rope_scaling = {};
     config.rope_magnitude = 0;
     require_experts(file, config);

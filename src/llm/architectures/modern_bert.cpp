@@ -27,7 +27,7 @@ class ModernBert : public EncoderArchitecture {
     config.local_rope_base = config_number(file, "rope.freq_base_swa", 1e4, {.most = 1e12});
     set_windows(file, config, 0, 3, true);
     set_encoder(file, config);
-    config.head = {.pooling = Pooling::mean, .gelu = true, .softmax = false};
+    config.head = {.pooling = Pooling::mean, .activation = HeadActivation::gelu, .softmax = false};
   }
 
   void load_layer(WeightLoader& from, LayerWeights& layer) const override {

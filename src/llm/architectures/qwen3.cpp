@@ -8,7 +8,7 @@ namespace {
 class Qwen3 : public TransformerArchitecture {
  public:
   void configure(const GgufFile&, Config& config) const override {
-    config.head = {.pooling = Pooling::last, .gelu = false, .softmax = true};
+    config.head = {.pooling = Pooling::last, .softmax = true};
   }
   RequiredTensors required_tensors() const override { return {.head_norms = true}; }
 };

@@ -26,6 +26,14 @@ namespace {
 
 namespace fs = std::filesystem;
 
+// The prompt of Qwen3-Reranker, with the instruction that it has by default.
+constexpr std::string_view kQwenRankTemplate =
+    "<|im_start|>system\nJudge whether the Document meets the requirements based on the Query and "
+    "the Instruct provided. Note that the answer can only be \"yes\" or \"no\".<|im_end|>\n"
+    "<|im_start|>user\n<Instruct>: Given a web search query, retrieve relevant passages that "
+    "answer the query\n<Query>: {query}\n<Document>: {document}<|im_end|>\n"
+    "<|im_start|>assistant\n<think>\n\n</think>\n\n";
+
 std::string folder_name(const std::string& folder) {
   std::error_code ignored;
   fs::path path = fs::weakly_canonical(folder, ignored);
@@ -58,7 +66,12 @@ GgufWriter metadata(const HfFolder& folder, const HfArchitecture& architecture,
     *context = *sentences.max_tokens;
     writer.set(prefix + "context_length", static_cast<uint32_t>(*context));
   }
-  if (sentences.pooling) writer.set(prefix + "pooling_type", *sentences.pooling);
+  constexpr uint32_t kMean = 1, kRank = 4;
+  if (sentences.answers || architecture.ranks) {
+    writer.set(prefix + "pooling_type", kRank);
+    writer.set("tokenizer.chat_template.rerank", kQwenRankTemplate);
+  } else if (sentences.pooling || architecture.is_bare)
+    writer.set(prefix + "pooling_type", sentences.pooling.value_or(kMean));
   return writer;
 }
 

@@ -26,7 +26,8 @@ int64_t head_length(const JsonView& config) {
 }
 
 int64_t rotary_length(const JsonView& config) {
-  return config["qk_rope_head_dim"].integer_or(head_length(config), 1, 1 << 14);
+  const int64_t own = config["qk_rope_head_dim"].integer_or(0, 0, 1 << 14);
+  return own > 0 ? own : head_length(config);
 }
 
 void check_windows(const JsonView& config, int64_t period) {
@@ -188,13 +189,17 @@ std::vector<HfArchitecture> first_decoders() {
 
 const std::vector<HfArchitecture>& table() {
   static const std::vector<HfArchitecture> rows = [] {
-    std::vector<HfArchitecture> all = hf_encoders();
+    std::vector<HfArchitecture> all = hf_bert_relatives();
     for (const auto& more :
-         {first_decoders(), hf_other_decoders(), hf_gpt_decoders(), hf_expert_decoders(),
-          hf_recurrent_decoders(), hf_delta_decoders(), hf_gemma_decoders(), hf_routed_decoders(),
-          hf_diffusion_decoders(), hf_rwkv_decoders(), hf_mixture_decoders(), hf_mixture_variants(),
-          hf_latent_mixtures(), hf_llama_variants(), hf_plamo_decoders(), hf_gpt_variants(),
-          hf_named_decoders()})
+         {hf_encoders(),           hf_embedding_decoders(), first_decoders(),
+          hf_other_decoders(),     hf_gpt_decoders(),       hf_expert_decoders(),
+          hf_recurrent_decoders(), hf_delta_decoders(),     hf_gemma_decoders(),
+          hf_routed_decoders(),    hf_seeing_decoders(),    hf_diffusion_decoders(),
+          hf_rwkv_decoders(),      hf_mixture_decoders(),   hf_mixture_variants(),
+          hf_latent_mixtures(),    hf_llama_variants(),     hf_plamo_decoders(),
+          hf_gpt_variants(),       hf_named_decoders()})
+      all.insert(all.end(), more.begin(), more.end());
+    for (const auto& more : {hf_bare_decoders(all), hf_ranking_decoders(all)})
       all.insert(all.end(), more.begin(), more.end());
     const size_t own = all.size();
     for (const HfAlias& alias : hf_aliases())
@@ -297,6 +302,8 @@ void write_hyperparameters(const HfArchitecture& architecture, const JsonView& c
     if (architecture.is_rotated)
       write_rope(config, prefix, rotary_length(config), architecture.yarn, to);
   }
+  // Embedders made of decoders whose tokens see those behind them.
+  if (!config["is_causal"].boolean_or(true)) to.set(prefix + "attention.causal", false);
   if (architecture.more) architecture.more(config, prefix, to);
 }
 

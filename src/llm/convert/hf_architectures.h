@@ -20,6 +20,7 @@ enum class TensorChange : uint8_t {
   rotary,         // GGUF's Llama rotates adjacent elements of a head, transformers its halves
   index_halves,   // the reverse, for an indexer, whose halves GGUF rotates
   fused_rotary,   // the same for q and k; the rows of v behind them stay
+  paired,         // a single row gets a row of zeros behind it
   padded,         // tokens without a row get zeros
   add_one,        // Gemma's norms multiply by 1 + weight
   cut,            // rows beyond the context, and those before the first position, are left out
@@ -63,6 +64,7 @@ enum class TensorChange : uint8_t {
   ternary,    // elements become -1, 0 or 1, times the mean of the absolute values
   add_fifth,  // PLaMo's norms behind a block multiply by this much more than their weights
   add_small,
+  rotary_elements,  // the change of rotary, of a norm with a row for each head
 };
 
 // The layers that a rule is for.
@@ -134,6 +136,11 @@ struct HfArchitecture {
   bool (*fits)(const JsonView& config) = nullptr;
   // Tells the layers of RuleLayers::others: recurrent ones, or those with windows.
   bool (*is_other)(const JsonView& config, int64_t layer) = nullptr;
+  bool ranks = false;  // a decoder that reads a query and a document, and scores them
+  // Tensors that follow from config.json.
+  std::vector<ComputedTensor> (*computed)(const JsonView& config) = nullptr;
+  // Without an output matrix: embeddings are the mean, if sentence-transformers does not say.
+  bool is_bare = false;
 };
 
 // Another name in config.json of an architecture with the same layers, tensors and settings.

@@ -37,6 +37,16 @@ constexpr TensorRule kBert[] = {
     {"pooler.dense.bias", ""},
 };
 
+// Norms of BERT's first files.
+constexpr TensorRule kOldNorms[] = {
+    {"embeddings.LayerNorm.gamma", "token_embd_norm.weight"},
+    {"embeddings.LayerNorm.beta", "token_embd_norm.bias"},
+    {"encoder.layer.{}.attention.output.LayerNorm.gamma", "blk.{}.attn_output_norm.weight"},
+    {"encoder.layer.{}.attention.output.LayerNorm.beta", "blk.{}.attn_output_norm.bias"},
+    {"encoder.layer.{}.output.LayerNorm.gamma", "blk.{}.layer_output_norm.weight"},
+    {"encoder.layer.{}.output.LayerNorm.beta", "blk.{}.layer_output_norm.bias"},
+};
+
 // The heads of classifiers.
 constexpr TensorRule kBertHead[] = {
     {"pooler.dense.weight", "cls.weight"},
@@ -50,6 +60,22 @@ constexpr TensorRule kRobertaHead[] = {
     {"classifier.out_proj.weight", "cls.output.weight"},
     {"classifier.out_proj.bias", "cls.output.bias"},
 };
+// The heads that guess masked tokens, which embeddings do not need.
+constexpr TensorRule kRobertaMask[] = {
+    {"lm_head.bias", ""},
+    {"lm_head.dense.weight", ""},
+    {"lm_head.dense.bias", ""},
+    {"lm_head.layer_norm.weight", ""},
+    {"lm_head.layer_norm.bias", ""},
+    {"lm_head.decoder.weight", ""},
+    {"lm_head.decoder.bias", ""},
+};
+constexpr TensorRule kModernBertMask[] = {
+    {"head.dense.weight", ""},
+    {"head.norm.weight", ""},
+    {"decoder.weight", ""},
+    {"decoder.bias", ""},
+};
 constexpr TensorRule kModernBert[] = {
     {"embeddings.tok_embeddings.weight", "token_embd.weight"},
     {"embeddings.norm.weight", "token_embd_norm.weight"},
@@ -60,6 +86,8 @@ constexpr TensorRule kModernBert[] = {
     {"layers.{}.mlp.Wi.weight", "blk.{}.ffn_up.weight"},
     {"layers.{}.mlp.Wo.weight", "blk.{}.ffn_down.weight"},
     {"final_norm.weight", "output_norm.weight"},
+};
+constexpr TensorRule kModernBertHead[] = {
     {"head.dense.weight", "cls.weight"},
     {"head.norm.weight", "cls.norm.weight"},
     {"classifier.weight", "cls.output.weight"},
@@ -144,12 +172,16 @@ constexpr ConfigRule kT5DecoderConfig[] = {
     {"decoder_start_token_id", "decoder_start_token_id", integer, false},
 };
 
+}  // namespace
+
 // Prism knows both from the tensors and the architecture; llama.cpp does not.
 void more_bert(const JsonView& config, std::string_view prefix, GgufWriter& to) {
   to.set(fmt::format("{}attention.causal", prefix), false);
   to.set("tokenizer.ggml.token_type_count",
          static_cast<uint32_t>(config["type_vocab_size"].integer_or(2, 1, 1 << 16)));
 }
+
+namespace {
 
 void more_ranker(const JsonView& config, std::string_view prefix, GgufWriter& to) {
   more_bert(config, prefix, to);
@@ -175,11 +207,11 @@ void more_modern_bert(const JsonView& config, std::string_view prefix, GgufWrite
          base("sliding_attention", "local_rope_theta", 10000));
 }
 
+}  // namespace
+
 void more_encoder(const JsonView&, std::string_view prefix, GgufWriter& to) {
   to.set(fmt::format("{}attention.causal", prefix), false);
 }
-
-}  // namespace
 
 std::vector<HfArchitecture> hf_encoders() {
   const std::vector<Expectation> t5 = {{"feed_forward_proj", {R"("relu")", R"("gated-gelu")"}},
@@ -205,16 +237,17 @@ std::vector<HfArchitecture> hf_encoders() {
                        {{"hidden_act", {R"("gelu")"}},
                         {"position_embedding_type", {R"("absolute")"}},
                         {"is_decoder", {"false"}}}};
-    row.more = row.tensors.size() > 1 ? more_ranker : more_bert;
+    row.more = name.ends_with("SequenceClassification") ? more_ranker : more_bert;
     row.is_rotated = false;
     row.prefix = prefix;
     row.counts_after_padding = prefix == "roberta.";
     return row;
   };
-  const auto modern_bert = [](std::string_view name, std::vector<std::string_view> pooling) {
+  const auto modern_bert = [](std::string_view name, std::span<const TensorRule> head,
+                              std::vector<std::string_view> pooling = {}) {
     HfArchitecture row{name,
                        "modern-bert",
-                       {kModernBert},
+                       {kModernBert, head},
                        {kSizes, kModernBertConfig},
                        {{"hidden_activation", {R"("gelu")"}}},
                        true,
@@ -222,8 +255,8 @@ std::vector<HfArchitecture> hf_encoders() {
     if (!pooling.empty()) {
       row.expected.push_back({"classifier_pooling", std::move(pooling)});
       row.expected.push_back({"classifier_activation", {R"("gelu")"}});
-      row.prefix = "model.";
     }
+    row.prefix = "model.";
     return row;
   };
   return {
@@ -231,14 +264,21 @@ std::vector<HfArchitecture> hf_encoders() {
       t5_model("MT5ForConditionalGeneration"),
       t5_model("UMT5ForConditionalGeneration"),
       {"T5EncoderModel", "t5encoder", {kT5Encoder}, {kSizes, kT5Config}, t5, false, nullptr, false},
-      bert("BertModel", "bert.", {kBert}),
-      bert("BertForSequenceClassification", "bert.", {kBertHead, kBert}),
+      bert("BertModel", "bert.", {kBert, kOldNorms}),
+      bert("BertForMaskedLM", "bert.", {kBert, kOldNorms, kBertMask}),
+      bert("BertForSequenceClassification", "bert.", {kBertHead, kBert, kOldNorms}),
       bert("RobertaModel", "roberta.", {kBert}),
+      bert("RobertaForMaskedLM", "roberta.", {kBert, kRobertaMask}),
       bert("RobertaForSequenceClassification", "roberta.", {kRobertaHead, kBert}),
       bert("XLMRobertaModel", "roberta.", {kBert}),
+      bert("XLMRobertaForMaskedLM", "roberta.", {kBert, kRobertaMask}),
       bert("XLMRobertaForSequenceClassification", "roberta.", {kRobertaHead, kBert}),
+      bert("CamembertModel", "roberta.", {kBert}),
+      bert("CamembertForMaskedLM", "roberta.", {kBert, kRobertaMask}),
+      bert("CamembertForSequenceClassification", "roberta.", {kRobertaHead, kBert}),
       modern_bert("ModernBertModel", {}),
-      modern_bert("ModernBertForSequenceClassification", {R"("mean")"}),
+      modern_bert("ModernBertForMaskedLM", kModernBertMask),
+      modern_bert("ModernBertForSequenceClassification", kModernBertHead, {R"("mean")"}),
       {.name = "EuroBertModel",
        .gguf = "eurobert",
        .tensors = {kEnds, kNorms, kQueryKey, kValueOutput, kFeedForward},

@@ -117,6 +117,7 @@ void split_rotations(Json& config) {
 void add_usual_names(Json& config) {
   constexpr std::pair<const char*, const char*> kNames[] = {
       {"d_model", "hidden_size"},
+      {"dim", "hidden_size"},
       {"n_embd", "hidden_size"},
       {"n_embed", "hidden_size"},
       {"num_layers", "num_hidden_layers"},
@@ -127,6 +128,7 @@ void add_usual_names(Json& config) {
       {"n_heads", "num_attention_heads"},
       {"d_ff", "intermediate_size"},
       {"n_inner", "intermediate_size"},
+      {"hidden_dim", "intermediate_size"},
       {"ffn_hidden_size", "intermediate_size"},
       {"mlp_hidden_size", "intermediate_size"},
       {"attn_rotary_emb", "rotary_dim"},

@@ -55,7 +55,8 @@ bool is_proportional(const JsonView& settings) { return kind_of(settings) == "pr
 }  // namespace
 
 int64_t rotated_elements(const JsonView& config, int64_t head_length) {
-  if (is_proportional(settings_of(config)) || config["qk_rope_head_dim"]) return head_length;
+  const bool is_apart = config["qk_rope_head_dim"].integer_or(0, 0, 1 << 14) > 0;
+  if (is_proportional(settings_of(config)) || is_apart) return head_length;
   if (const JsonView count = config["rotary_dim"]) return count.integer(0, head_length) / 2 * 2;
   const JsonView own = settings_of(config)["partial_rotary_factor"];
   const JsonView outer = config[config["rotary_pct"] ? "rotary_pct" : "partial_rotary_factor"];

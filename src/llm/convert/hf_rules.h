@@ -13,6 +13,8 @@ namespace prism::llm {
 
 // Rows of the table, beside those of hf_architectures.cpp.
 std::vector<HfArchitecture> hf_encoders();
+std::vector<HfArchitecture> hf_bert_relatives();
+std::vector<HfArchitecture> hf_embedding_decoders();
 std::vector<HfArchitecture> hf_other_decoders();
 std::vector<HfArchitecture> hf_gpt_decoders();
 std::vector<HfArchitecture> hf_expert_decoders();
@@ -30,6 +32,11 @@ std::vector<HfArchitecture> hf_plamo_decoders();
 std::vector<HfArchitecture> hf_gpt_variants();
 std::vector<HfArchitecture> hf_named_decoders();
 std::span<const HfAlias> hf_aliases();
+std::vector<HfArchitecture> hf_seeing_decoders();
+// Qwen3's decoder with a matrix for scores.
+std::vector<HfArchitecture> hf_ranking_decoders(std::span<const HfArchitecture> decoders);
+// Those of `decoders` that are also used without their output matrix, for embeddings.
+std::vector<HfArchitecture> hf_bare_decoders(std::span<const HfArchitecture> decoders);
 
 // --- tensors
 inline constexpr TensorRule kEnds[] = {
@@ -142,6 +149,20 @@ inline constexpr TensorRule kPreNorms[] = {
     {"model.layers.{}.feed_forward.up_proj.weight", "blk.{}.ffn_up.weight"},
     {"model.layers.{}.feed_forward.down_proj.weight", "blk.{}.ffn_down.weight"},
 };
+// The heads that guess masked tokens, which embeddings do not need.
+inline constexpr TensorRule kBertMask[] = {
+    {"cls.predictions.bias", ""},
+    {"cls.predictions.transform.dense.weight", ""},
+    {"cls.predictions.transform.dense.bias", ""},
+    {"cls.predictions.transform.LayerNorm.weight", ""},
+    {"cls.predictions.transform.LayerNorm.bias", ""},
+    {"cls.predictions.transform.LayerNorm.gamma", ""},
+    {"cls.predictions.transform.LayerNorm.beta", ""},
+    {"cls.predictions.decoder.weight", ""},
+    {"cls.predictions.decoder.bias", ""},
+    {"cls.seq_relationship.weight", ""},
+    {"cls.seq_relationship.bias", ""},
+};
 
 // --- hyperparameters
 inline constexpr ConfigRule kSizes[] = {
@@ -206,6 +227,10 @@ void check_layers(const JsonView& config, const char* key, const auto& is_expect
     ++layer;
   }
 }
+
+// Of encoders: they see whole texts. more_bert also sets the number of token types.
+void more_encoder(const JsonView& config, std::string_view prefix, GgufWriter& to);
+void more_bert(const JsonView& config, std::string_view prefix, GgufWriter& to);
 
 // For models that rotate a part of a head by default, and not all the same one.
 void check_rotated_part(const JsonView& config, std::string_view prefix, GgufWriter& to);

@@ -11,6 +11,7 @@
 #include "llm/convert/hf_rope.h"
 #include "llm/convert/hf_rules.h"
 #include "llm/convert/quantisation_settings.h"
+#include "llm/convert/sentence_settings.h"
 #include "prism/error.h"
 
 namespace prism::llm {
@@ -107,14 +108,18 @@ class Planner {
       output.name = "output.weight";
       planned_.emplace(std::pair(-1, "output.weight"), std::move(output));
     }
+    add_answers();
     std::vector<PlannedTensor> all;
     for (auto& [key, tensor] : planned_) {
       check_complete(tensor);
       all.push_back(std::move(tensor));
     }
-    for (ComputedTensor& each : architecture_.is_rotated
-                                    ? rope_tensors(config_, rotary_length(config_))
-                                    : std::vector<ComputedTensor>()) {
+    std::vector<ComputedTensor> computed;
+    if (architecture_.is_rotated) computed = rope_tensors(config_, rotary_length(config_));
+    if (architecture_.computed)
+      for (ComputedTensor& each : architecture_.computed(config_))
+        computed.push_back(std::move(each));
+    for (ComputedTensor& each : computed) {
       PlannedTensor tensor;
       tensor.name = std::move(each.name);
       tensor.shape = {static_cast<int64_t>(each.values.size())};
@@ -139,6 +144,30 @@ class Planner {
     const bool is_embedding = std::ranges::any_of(
         rules, [](const TensorRule* each) { return each->to == "token_embd.weight"; });
     return is_embedding == is_tied;
+  }
+
+  // A decoder that ranks needs the rows of its answers in place of the output.
+  void add_answers() {
+    const std::optional<Answers> answers = sentence_settings(folder_).answers;
+    if (!answers) return;
+    const bool has_output = planned_.contains({-1, "output.weight"});
+    const auto from = planned_.find({-1, has_output ? "output.weight" : "token_embd.weight"});
+    if (from == planned_.end() || architecture_.gguf != "qwen3")
+      throw Error(ErrorCode::kNotSupported,
+                  fmt::format("{}: scores made of the logits of two tokens are not known for {}; "
+                              "they are for Qwen3ForCausalLM",
+                              folder_.path(), architecture_.name));
+    PlannedTensor rows = from->second;
+    const int64_t most = rows.shape[0] - 1, width = rows.shape[1];
+    if (answers->yes > most || answers->no > most)
+      throw Error(ErrorCode::kCorruptFile,
+                  fmt::format("{}: the score is made of the tokens {} and {}, but there are {}",
+                              folder_.path(), answers->yes, answers->no, most + 1));
+    rows.name = "cls.output.weight";
+    rows.shape = {2, width};
+    rows.strides = Strides{answers->yes * width, 0, (answers->no - answers->yes) * width, 1, 2};
+    planned_.emplace(std::pair(-1, "cls.output.weight"), std::move(rows));
+    if (has_output) planned_.erase({-1, "output.weight"});
   }
 
   void add(const std::string& name, const SafetensorsEntry& entry, const TensorRule& rule,
@@ -233,6 +262,9 @@ class Planner {
         tensor.head_length = config_["index_head_dim"].integer(1, 1 << 12);
         tensor.rotated = config_["qk_rope_head_dim"].integer(2, tensor.head_length);
         return tensor.rotated % 2 == 0 && from[0] % tensor.head_length == 0;
+      case rotary_elements:
+        tensor.rotated = head_length_;
+        return rank == 2 && head_length_ % 2 == 0 && columns == head_length_;
       case rotary:
         tensor.rotated = rotated_elements(config_, head_length_);
         return head_length_ % 2 == 0 && from[0] % head_length_ == 0;
@@ -242,6 +274,10 @@ class Planner {
                 .integer(1, 1 << 16) *
             head_length_;
         return head_length_ % 2 == 0 && from[0] % head_length_ == 0 && from[0] > tensor.plain_rows;
+      case paired:
+        tensor.change = padded;
+        tensor.shape[0] = std::max<int64_t>(from[0], 2);
+        return rank == 2;
       case padded:
         tensor.shape[0] = std::max(from[0], config_["vocab_size"].integer(1, 1 << 24));
         return rank == 2;

@@ -16,9 +16,10 @@ constexpr uint64_t kPieceElements = uint64_t{4} << 20;
 
 bool moves_rows(TensorChange change) {
   return change == TensorChange::rotary || change == TensorChange::index_halves ||
-         change == TensorChange::fused_rotary || change == TensorChange::split_heads ||
-         change == TensorChange::split_groups || change == TensorChange::rotary_groups ||
-         change == TensorChange::tiled || change == TensorChange::tiled_negative_exp;
+         change == TensorChange::rotary_elements || change == TensorChange::fused_rotary ||
+         change == TensorChange::split_heads || change == TensorChange::split_groups ||
+         change == TensorChange::rotary_groups || change == TensorChange::tiled ||
+         change == TensorChange::tiled_negative_exp;
 }
 
 // The place in the source of what has this place among tiles.
@@ -36,7 +37,8 @@ uint64_t source_row(const PlannedTensor& tensor, uint64_t row) {
   if (tensor.tiles) return source_place(*tensor.tiles, row);
   const auto length = static_cast<uint64_t>(tensor.head_length);
   const bool is_plain = row >= static_cast<uint64_t>(tensor.shape[0] - tensor.plain_rows);
-  const bool is_whole = tensor.change == TensorChange::rotary;
+  const bool is_whole =
+      tensor.change == TensorChange::rotary || tensor.change == TensorChange::rotary_elements;
   const bool rotates = is_whole || tensor.change == TensorChange::fused_rotary ||
                        tensor.change == TensorChange::rotary_groups;
   uint64_t in_head = row % length;
@@ -241,8 +243,9 @@ void produce(const PlannedTensor& tensor, ElementType type, ThreadPool& pool,
   if (tensor.sources.empty()) return sink(std::as_bytes(std::span(tensor.computed)));
   const auto elements = static_cast<uint64_t>(tensor.shape.elements()) / tensor.sources.size();
   // The elements of a vector move by themselves.
-  const bool by_element = tensor.shape.rank() == 1 &&
-                          (moves_rows(tensor.change) || tensor.change == TensorChange::joined);
+  const bool is_flat = tensor.shape.rank() == 1 || tensor.change == TensorChange::rotary_elements;
+  const bool by_element =
+      is_flat && (moves_rows(tensor.change) || tensor.change == TensorChange::joined);
   const uint64_t columns = by_element ? 1 : static_cast<uint64_t>(tensor.shape[-1]);
   Stream stream(tensor, type, pool, sink);
   for (size_t i = 0; i < tensor.sources.size(); ++i) {

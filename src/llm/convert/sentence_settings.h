@@ -1,4 +1,5 @@
-// The settings of sentence-transformers in a Hugging Face folder: how rows become one embedding.
+// The settings of sentence-transformers in a Hugging Face folder: how rows become one embedding or
+// score.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +9,13 @@
 
 namespace prism::llm {
 
+// Tokens whose logits decide: a decoder that ranks answers with one of them.
+struct Answers {
+  int64_t yes = 0, no = 0;
+};
+
 struct SentenceSettings {
+  std::optional<Answers> answers;
   std::optional<uint32_t> pooling;    // as in GGUF: 1 mean, 2 first, 3 last
   std::optional<int64_t> max_tokens;  // longer texts were cut in training
 };

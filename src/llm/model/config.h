@@ -68,10 +68,11 @@ struct SsmConfig {
 
 // A head that classifies texts: a matrix with an activation, a norm, a matrix with a row for each
 // label. Files may leave each of them out.
+enum class HeadActivation : uint8_t { tanh, gelu, relu };
 struct HeadConfig {
   Pooling pooling = Pooling::first;  // what it reads of a text
-  bool gelu = false;                 // the activation; else tanh
-  bool softmax = false;              // over the labels
+  HeadActivation activation = HeadActivation::tanh;
+  bool softmax = false;  // over the labels
 };
 
 // What the cache of a layer holds for a position. Keys shorter than values are padded with zeros.

@@ -108,7 +108,9 @@ Tensor Model::State::classified(const Tensor& rows) const {
   Tensor x = rows;
   if (head.inner) {
     x = through(x, head.inner);
-    x = config.head.gelu ? gelu(x) : tanh(x);
+    x = config.head.activation == HeadActivation::gelu   ? gelu(x)
+        : config.head.activation == HeadActivation::relu ? relu(x)
+                                                         : tanh(x);
   }
   if (head.norm) x = layer_norm(x, head.norm.weight, head.norm.bias, config.norm_epsilon);
   x = through(x, head.out);

@@ -6,6 +6,7 @@ usage: make_expected.py [NAME...]     (default: all; needs PyPI's torch and tran
 A model's weights are not stored. value() makes them from the tensor's name, and tests/llm/convert_test.cpp does the same.
 Stored are config.json, the names and shapes of the tensors, some tokens and, in float64, the logits of the last token, of
 a classifier those of the labels, or the mean of the hidden states of a model without logits."""
+import copy
 import json
 import pathlib
 import re
@@ -15,8 +16,10 @@ import numpy
 import torch
 import transformers as t
 
+import published_encoders
 import published_mixtures
 import published_parts
+import text_parts
 from published_decoders import PUBLISHED, published
 
 COMMON = dict(hidden_size=32, intermediate_size=48, num_hidden_layers=4, num_attention_heads=4, num_key_value_heads=2,
@@ -295,7 +298,19 @@ MODELS = {
         swa_num_key_value_heads=2, swa_q_lora_rank=12, swa_kv_lora_rank=20, swa_head_dim=12, swa_qk_nope_head_dim=8,
         swa_v_head_dim=10, layer_types=["full_attention", "sliding_attention"] * 2)),
     "bamba": (t.BambaForCausalLM, t.BambaConfig, dict(MAMBA_BESIDE, mamba_n_groups=1, attn_layer_indices=[1, 3])),
+    "bert-masked": (t.BertForMaskedLM, t.BertConfig, {}),
+    "bert-distil": (t.DistilBertForMaskedLM, t.DistilBertConfig, dict(
+        TOKEN_IDS, dim=32, hidden_dim=48, n_layers=3, n_heads=4, max_position_embeddings=64, bare=True)),
+    "bert-distil-ranker": (t.DistilBertForSequenceClassification, t.DistilBertConfig, dict(
+        TOKEN_IDS, dim=32, hidden_dim=48, n_layers=3, n_heads=4, max_position_embeddings=64, num_labels=2, bare=True)),
+    "camembert": (t.CamembertForMaskedLM, t.CamembertConfig, dict(type_vocab_size=1, pad_token_id=4)),
+    "modern-bert-masked": (t.ModernBertForMaskedLM, t.ModernBertConfig, dict(local_attention=8)),
+    "jina-embeddings-v3": (t.JinaEmbeddingsV3Model, t.JinaEmbeddingsV3Config, {}),
+    "qwen3-embedder": (t.Qwen3Model, t.Qwen3Config, dict(head_dim=16)),
+    "qwen3-ranker": (t.Qwen3ForSequenceClassification, t.Qwen3Config, dict(head_dim=16, num_labels=1)),
+    "qwen2-bidirectional": (t.Qwen2Model, t.Qwen2Config, dict(is_causal=False)),
 }
+MODELS |= text_parts.MODELS
 
 
 # Models whose code is in their folders, computed by classes with the same layers: the name of the folder's class, changes
@@ -308,6 +323,8 @@ LING = [("model.embed_tokens.weight", "model.word_embeddings.weight"),
         ("model.layers.{1}.self_attn.q_norm.weight", "model.layers.{1}.attention.query_layernorm.weight"),
         ("model.layers.{1}.self_attn.k_norm.weight", "model.layers.{1}.attention.key_layernorm.weight"),
         ("model.layers.{1}.mlp.gate.e_score_correction_bias", "model.layers.{1}.mlp.gate.expert_bias")]
+JINA_MATRICES = ["embeddings.word_embeddings", "embeddings.token_type_embeddings", "pooler.dense",
+                 *[f"encoder.layers.{{1}}.{each}" for each in ("mixer.Wqkv", "mixer.out_proj", "mlp.fc1", "mlp.fc2")]]
 FOREIGN = {
     "bailingmoe": ("BailingMoeForCausalLM", dict(
         num_experts=4, num_experts_per_tok=2, num_shared_experts=2, norm_topk_prob=True, first_k_dense_replace=0,
@@ -345,6 +362,23 @@ FOREIGN = {
         ("model.layers.{1}.input_layernorm.weight", "transformer.h.{1}.ln_1.weight"),
         ("model.layers.{1}.post_attention_layernorm.weight", "transformer.h.{1}.ln_2.weight"),
     ], (t.LlamaForCausalLM, t.LlamaConfig, dict(tie_word_embeddings=False))),
+    "llama-bidirectional": ("LlamaBidirectionalModel", dict(pooling="avg"), [], (
+        t.EuroBertModel, t.EuroBertConfig, dict(head_dim=8, mask_token_id=4))),
+    "jina-bert-v3": ("XLMRobertaModel", dict(
+        position_embedding_type="rotary", rotary_emb_base=20000.0, rope_parameters=None, emb_pooler=None,
+        lora_adaptations=["separation"]), [
+            *[(f"{each}.weight", f"roberta.{each}.parametrizations.weight.original") for each in JINA_MATRICES],
+            *[(f"{each}.bias", f"roberta.{each}.bias") for each in JINA_MATRICES],
+            *[(f"{each}.{part}", f"roberta.{each}.{part}") for part in ("weight", "bias")
+              for each in ("emb_ln", "encoder.layers.{1}.norm1", "encoder.layers.{1}.norm2")],
+        ], (t.JinaEmbeddingsV3Model, t.JinaEmbeddingsV3Config, dict(pad_token_id=4, rope_parameters=dict(
+            rope_type="default", rope_theta=20000.0)))),
+    "cogvlm": ("CogVLMForCausalLM", {}, [
+        (QKV, "model.layers.{1}.self_attn.language_expert_query_key_value.weight"),
+        ("model.layers.{1}.self_attn.o_proj.weight", "model.layers.{1}.self_attn.language_expert_dense.weight"),
+        *[(f"model.layers.{{1}}.mlp.{each}_proj.weight", f"model.layers.{{1}}.mlp.language_mlp.{each}_proj.weight")
+          for each in ("gate", "up", "down")],
+    ], (t.LlamaForCausalLM, t.LlamaConfig, dict(num_key_value_heads=4, tie_word_embeddings=False))),
     "minicpm": ("MiniCPMForCausalLM", dict(scale_emb=12, scale_depth=1.4, dim_model_base=16), [], (
         t.GraniteForCausalLM, t.GraniteConfig, dict(
             embedding_multiplier=12.0, residual_multiplier=0.7, attention_multiplier=8**-0.5, logits_scaling=2.0))),
@@ -456,7 +490,7 @@ def saved_tensors(model):
 def expected(make, configuration, own, own_values=None):
     import tempfile
     from safetensors.numpy import save_file
-    own = dict(own)
+    own = copy.deepcopy(own)  # transformers adds to settings that models share
     is_bare = own.pop("bare", False) or "d_model" in own or "n_embd" in own
     model = make(configuration(**(own if is_bare else COMMON) | dict(vocab_size=64) | own))
     config, tensors = saved_tensors(model)
@@ -471,6 +505,8 @@ def expected(make, configuration, own, own_values=None):
         has_experts = any(key in own for key in ("num_experts_per_tok", "moe_k", "moe_topk", "top_k_experts"))
         plain = dict(experts_implementation="eager") if has_experts else {}
         model = make.from_pretrained(folder, dtype=torch.float64, attn_implementation="eager", **plain).eval()
+    if make.__name__.endswith("MaskedLM"):  # embeddings are made of what its head reads
+        model = model.base_model
     for module in model.modules():  # the approximation is the one that runs
         if isinstance(module, torch.nn.GELU):
             module.approximate = "tanh"
@@ -488,6 +524,10 @@ def expected(make, configuration, own, own_values=None):
         row = result.logits[0] if result.logits.ndim == 2 else result.logits[0, -1]
     else:
         row = result.last_hidden_state[0].mean(0)
+    if make is t.Qwen3ForSequenceClassification:  # of one label
+        row = torch.cat([row, 0 * row]).softmax(-1)
+    if config["model_type"] == "chameleon":
+        row = row[:4]  # the others stand for images
     for key in ("transformers_version", "dtype", "_name_or_path"):
         config.pop(key, None)
     return dict(config=config, tensors=dict(sorted(shapes.items())), tokens=TOKENS,
@@ -498,9 +538,11 @@ def main():
     torch.manual_seed(1)
     path = pathlib.Path(__file__).parent / "expected.json"
     models = json.loads(path.read_text()) if len(sys.argv) > 1 else {}
-    for name in sys.argv[1:] or [*MODELS, *FOREIGN, *published_mixtures.MODELS, *PUBLISHED]:
+    for name in sys.argv[1:] or [*MODELS, *FOREIGN, *published_mixtures.MODELS, *PUBLISHED, *published_encoders.MODELS]:
         if name in published_mixtures.MODELS:
             models[name] = published_parts.expected(published_mixtures.MODELS[name], value, TOKENS)
+        elif name in published_encoders.MODELS:
+            models[name] = published_encoders.expected(name, value, TOKENS)
         elif name in PUBLISHED:
             models[name] = published(name, TOKENS, value)
         else:

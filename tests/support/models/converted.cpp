@@ -32,7 +32,8 @@ std::vector<float> result_of(const llm::GgufFile& file, const std::vector<int32_
       llm::Model::load(file, {.placement = llm::place_on(file, Device::cpu(), 32, DType::f32)});
   if (model.classifies()) return model.classify(std::span(&tokens, 1))[0];
   // Models that fill text in see all of it, too, and have logits.
-  const bool has_logits = model.config().causal || file.find_tensor("output.weight");
+  const bool has_logits = model.config().pooling == llm::Pooling::none &&
+                          (model.config().causal || file.find_tensor("output.weight"));
   if (!has_logits) return model.embed(std::span(&tokens, 1))[0];
   return model.prefill(0, 0, tokens).to_vector<float>();
 }
