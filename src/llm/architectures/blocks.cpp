@@ -107,7 +107,11 @@ Tensor Blocks::activate(const Tensor& up) const {
 }
 
 Tensor Blocks::activate(const Tensor& gate, const Tensor& up, double limit) const {
-  if (limit > 0) return minimum(activate(gate), limit) * clamp(up, -limit, limit);
+  if (limit > 0) {
+    const Tensor inner = config_.limits_before_activation ? activate(minimum(gate, limit))
+                                                          : minimum(activate(gate), limit);
+    return inner * clamp(up, -limit, limit);
+  }
   if (config_.activation == Activation::silu) return swiglu(gate, up);
   if (config_.activation == Activation::gelu) return geglu(gate, up);
   if (config_.activation == Activation::situ) {
