@@ -70,7 +70,14 @@ Tensor Blocks::post_norm(const Tensor& x, const Norm& by) const {
 Tensor Blocks::project(const Tensor& x, const Linear& by) const {
   Tensor y = linear(x, by.weight, by.scale ? Tensor() : by.bias);
   if (by.scale) y = by.bias ? y * by.scale + by.bias : y * by.scale;
-  return by.lora_a ? y + linear(linear(adapter_input(x), by.lora_a), by.lora_b) : y;
+  return by.lora_a ? y + adapted(x, by) : y;
+}
+
+Tensor Blocks::adapted(const Tensor& x, const Linear& by) const {
+  if (by.lora_a.rank() == 2) return linear(linear(adapter_input(x), by.lora_a), by.lora_b);
+  const Tensor own = own_adapters_.to(x.device());
+  return expert_matmul(expert_matmul(x, by.lora_a, own), by.lora_b, own)
+      .reshape({x.size(0), by.lora_b.size(1)});
 }
 
 Tensor Blocks::project(const Tensor& x, const Linear& by, const Tensor& experts) const {

@@ -92,6 +92,10 @@ class Blocks {
   // The product with a matrix and its adapters; also for rows routed to experts (expert_matmul).
   Tensor project(const Tensor& x, const Linear& linear) const;
   Tensor project(const Tensor& x, const Linear& linear, const Tensor& experts) const;
+  // The model's own adapters: each row uses the one that the last token of its text up to it
+  // switched on, or the mean of several, rounded; 0: none. adapters: f32 [rows], those that the
+  // rows themselves switch on.
+  void choose_adapters(const Tensor& adapters);
   // Attention of the current layer, including the output projection: q, k and v with biases,
   // limits, norms and rotation; writes k and v to the KV cache; applies the model's window, soft
   // cap, sinks and gate.
@@ -166,6 +170,8 @@ class Blocks {
   Tensor attention_output(const LayerWeights& w, const Tensor& x, Tensor seen) const;
   // Attention within the sequences of a training batch.
   Tensor attend_sequences(const CachedRows& rows, const AttentionSettings& settings) const;
+  // What the adapters of a matrix add to its product with x.
+  Tensor adapted(const Tensor& x, const Linear& by) const;
   Tensor adapter_input(const Tensor& x) const {
     return training_ && training_->adapter_input ? training_->adapter_input(x) : x;
   }
@@ -190,6 +196,7 @@ class Blocks {
   const TrainingBatch* training_ = nullptr;
   int64_t layer_ = 0;
   Tensor layer_inputs_;
+  Tensor own_adapters_;                    // i32 [rows, 1]
   std::map<int64_t, CachedRows> written_;  // of the layers so far
   Tensor chosen_;        // the mask of the indexer before, for layers that have none of their own
   Tensor first_biases_;  // distance_biases of the first layer

@@ -44,8 +44,6 @@ Tensor weighted(const Tensor& x, const Tensor& weights) {
 
 class DeepSeek4 : public Architecture {
  public:
-  RequiredTensors required_tensors() const override { return {.sinks = true}; }
-
   void configure(const GgufFile& file, Config& config) const override {
     require_experts(file, config);
     // Files without the layers that propose tokens may count them.
@@ -54,13 +52,13 @@ class DeepSeek4 : public Architecture {
             config.layers - config_integer(file, "nextn_predict_layers", 0, 0, config.layers - 1))))
       leave_out_proposing_layers(file, config);
     config.pairing = RopePairing::adjacent;
-    set_windows(file, config, 0, 0);
-    if (config.window == 0) fail(file, "attention.sliding_window", "it must be 1 or more");
+    needed(file, "attention.sliding_window");
+    set_windows(file, config, 1, 0);
     set_rotation(file, config);
     set_compression(file, config);
-    config.q_rank = config_integer(file, "attention.q_lora_rank", 0, 1, 1 << 16);
+    config.q_rank = needed(file, "attention.q_lora_rank");
     config.output_groups = config_integer(file, "attention.output_group_count", 1, 1, 1 << 16);
-    config.output_rank = config_integer(file, "attention.output_lora_rank", 0, 1, 1 << 20);
+    config.output_rank = needed(file, "attention.output_lora_rank");
     for (const LayerConfig& each : config.each_layer)
       if (each.kv_heads != 1 || each.heads % config.output_groups != 0 ||
           each.head_dim != each.value_dim)
@@ -93,11 +91,10 @@ class DeepSeek4 : public Architecture {
     layer.latent.q_b = from.linear("attn_q_b", sizes.heads * sizes.head_dim, config.q_rank);
     layer.k = from.linear("attn_kv", sizes.head_dim, config.width);
     layer.k_norm = from.norm("attn_kv_a_norm", sizes.head_dim);
-    from.keep(layer, "attn_sinks.weight", {sizes.heads});
-    layer.sinks = layer.other("attn_sinks.weight");
+    layer.sinks = from.take_in_layer("attn_sinks.weight", {sizes.heads});
     const int64_t narrow = config.output_groups * config.output_rank;
-    from.keep(layer, kGroupOut, {narrow, sizes.heads / config.output_groups * sizes.head_dim});
-    layer.group_out = layer.other(kGroupOut);
+    layer.group_out = from.take_in_layer(
+        "attn_output_a.weight", {narrow, sizes.heads / config.output_groups * sizes.head_dim});
     layer.out = from.linear("attn_output_b", config.width, narrow);
     if (sizes.compression > 0)
       layer.compressor = from.compressor("attn_compressor", sizes.head_dim);
@@ -152,11 +149,11 @@ class DeepSeek4 : public Architecture {
   }
 
  private:
-  static constexpr const char* kGroupOut = "attn_output_a.weight";
-
-  [[noreturn]] static void fail(const GgufFile& file, const char* name, const char* why) {
-    throw Error(ErrorCode::kCorruptFile,
-                fmt::format("model: {} is missing or 0; {}", config_key(file, name), why));
+  static int64_t needed(const GgufFile& file, const char* name) {
+    if (!file.has(config_key(file, name)))
+      throw Error(ErrorCode::kNotFound, fmt::format("model: the file has no {}; deepseek4 needs it",
+                                                    config_key(file, name)));
+    return config_integer(file, name, 0, 1, 1 << 24);
   }
 
   // Layers with compressed keys have a base of their own, and alone are scaled to longer texts.
@@ -179,8 +176,7 @@ class DeepSeek4 : public Architecture {
                                 config_key(file, "attention.compress_ratios"), ratios[i], i,
                                 kSparse, kHeavy));
       each.compression = ratios[i];
-      if (ratios[i] == kSparse)
-        each.indexer = config_integer(file, "attention.indexer.key_length", 0, 1, 1 << 14);
+      if (ratios[i] == kSparse) each.indexer = needed(file, "attention.indexer.key_length");
       // Keys with an indexer are made from two candidates of twice as many positions.
       const int64_t candidates = ratios[i] == 0 ? 0 : ratios[i] == kSparse ? 2 : 1;
       each.beside_key = 2 * candidates * (each.head_dim + each.indexer);

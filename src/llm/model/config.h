@@ -181,6 +181,12 @@ struct Config {
   // the larger score below its own; 0: the weights are those of expert_scores.
   double mixer_range = 0;
 
+  // --- adapters that a model has itself, and that tokens switch on (graniteswitch)
+  int64_t own_adapters = 0, own_rank = 0;
+  double switch_gain = 0;  // how much more than others the tokens count that switch
+  // Of the cache's keys for the switch: enough for any attention kernel.
+  static constexpr int64_t kSwitchLength = 32;
+
   // --- recurrent layers
   SsmConfig ssm;
   double fastest_decay = 0;   // bailingmoe3, kimi-k3: the logarithm of the fastest decay, below 0

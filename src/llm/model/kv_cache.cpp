@@ -133,6 +133,10 @@ KvCache::KvCache(const Config& config, const Placement& placement, const CacheSi
     compressed_of_[static_cast<size_t>(layer)] = static_cast<int64_t>(group_of_.size());
     group_of_.push_back(group_for(false));
   }
+  if (config.own_adapters > 0) {
+    switch_layer_ = static_cast<int64_t>(group_of_.size());
+    group_of_.push_back(group_for(false));
+  }
   const auto add_parts = [&](size_t layer, int64_t rows, const CachedPosition& held,
                              const Device& device) {
     const auto make = [&](int64_t heads, int64_t length, ElementType type) {
@@ -159,6 +163,9 @@ KvCache::KvCache(const Config& config, const Placement& placement, const CacheSi
       add_parts(static_cast<size_t>(own),
                 std::max<int64_t>(1, block_ / config.at(layer).compression),
                 config.compressed(layer), placement.layers[static_cast<size_t>(layer)]);
+  if (switch_layer_ >= 0)
+    add_parts(static_cast<size_t>(switch_layer_), block_, {.indexer = Config::kSwitchLength},
+              placement.embedding);
 }
 
 std::vector<const Tensor*> KvCache::tensors(int64_t layer) const {

@@ -71,12 +71,14 @@ class KvCache {
   // for one. Its blocks have [max(1, block / compression), heads, length]: the key whose last
   // position is p is at p % block / compression in the block of p.
   int64_t compressed_of(int64_t layer) const { return compressed_of_[static_cast<size_t>(layer)]; }
+  // The layer that holds, as its indexer, the adapters that tokens switch on; -1: there are none.
+  int64_t switch_layer() const { return switch_layer_; }
   // Those of a layer that are not empty.
   std::vector<const Tensor*> tensors(int64_t layer) const;
 
   // A block of a layer as bytes: keys, values, keys of the indexer, in the layout of files, which
   // is the same on all devices. read_block waits for the device.
-  size_t layers() const { return group_of_.size(); }  // with those of compressed keys
+  size_t layers() const { return group_of_.size(); }  // with those behind the model's
   uint64_t block_bytes(size_t layer) const;
   uint64_t block_bytes() const;  // over all layers
   void read_block(size_t layer, int32_t block, std::span<std::byte> to) const;
@@ -145,6 +147,7 @@ class KvCache {
   std::vector<Group> groups_;
   std::vector<size_t> group_of_;  // by layer
   std::vector<int64_t> compressed_of_;
+  int64_t switch_layer_ = -1;
   struct Parts {
     Tensor keys, values, indexer;
   };

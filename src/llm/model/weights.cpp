@@ -267,7 +267,7 @@ CompressorWeights WeightLoader::compressor(const std::string& name, int64_t leng
   CompressorWeights result;
   result.values = linear(name + "_kv", rows, config_.width);
   result.scores = linear(name + "_gate", rows, config_.width);
-  result.places = take(in_layer(name + "_ape.weight"), {sizes.compression, rows}, device_);
+  result.places = take_in_layer(name + "_ape.weight", {sizes.compression, rows});
   result.norm = norm(name + "_norm", length);
   return result;
 }
@@ -333,8 +333,12 @@ Tensor LayerWeights::other(std::string_view name) const {
   return found == others.end() ? Tensor() : found->second;
 }
 
+Tensor WeightLoader::take_in_layer(const std::string& name, const Shape& shape) {
+  return take(in_layer(name), shape, device_);
+}
+
 void WeightLoader::keep(LayerWeights& layer, const std::string& name, const Shape& shape) {
-  layer.others[name] = take(in_layer(name), shape, device_);
+  layer.others[name] = take_in_layer(name, shape);
 }
 
 void WeightLoader::keep_if_there(LayerWeights& layer, const std::string& name, const Shape& shape) {

@@ -22,7 +22,8 @@ class Adapters;  // adapters.h
 // A matrix [out, in] with an optional bias. Files may have a factor of the whole matrix beside it
 // (NVFP4, BitNet): scale [1], of experts [experts]. With adapters the product is that of
 // weight + lora_b lora_a, of which the second part is never multiplied out: [rank, in] and
-// [out, rank], f32. The matrices of experts have one axis more in front.
+// [out, rank], f32. The matrices of experts have one axis more in front, and so do those of
+// adapters that a model has itself, of which each row uses one (Blocks::choose_adapters).
 struct Linear {
   Tensor weight, bias = {}, scale = {};
   Tensor lora_a = {}, lora_b = {};
@@ -183,6 +184,7 @@ class WeightLoader {
   Linear linear(const std::string& name, int64_t out, int64_t in, bool needs_bias = false);
   // A compressor of keys of this length: "NAME_kv", "NAME_gate", "NAME_ape" and "NAME_norm".
   CompressorWeights compressor(const std::string& name, int64_t length);
+  Tensor take_in_layer(const std::string& name, const Shape& shape);
   void leave_out(const std::string& name);  // a tensor that the model does not need
   // Puts a tensor into LayerWeights::others. keep_if_there: if the file has it.
   void keep(LayerWeights& layer, const std::string& name, const Shape& shape);
