@@ -4,9 +4,11 @@
 
 #include <gtest/gtest.h>
 
+#include "llm/generate/scheduler.h"
 #include "llm/model/model.h"
 #include "prism/error.h"
 #include "support/devices/devices.h"
+#include "support/models/greedy.h"
 #include "support/models/tiny_deepseek4.h"
 #include "support/models/tiny_model.h"
 
@@ -138,6 +140,55 @@ TEST(DeepSeek4, EachTokenAloneWithCachesOfFewerBits) {
                       device.id() + " " + type.name(), bound);
       }
     }
+}
+
+// The tokens that the definition writes after a text, as long as the likeliest is clearly so.
+Tokens written_after(const TinyDeepSeek4& tiny, Tokens text, size_t most) {
+  const size_t before = text.size();
+  while (text.size() < before + most) {
+    const std::vector<double> last = tiny.logits(text).back();
+    const auto best = std::ranges::max_element(last);
+    double second = -1e300;
+    for (auto each = last.begin(); each != last.end(); ++each)
+      if (each != best) second = std::max(second, *each);
+    constexpr double kClear = 1e-3;
+    if (tiny.least_gap() < 1e-5 || *best - second < kClear) break;
+    text.push_back(static_cast<int32_t>(best - last.begin()));
+  }
+  return {text.begin() + static_cast<ptrdiff_t>(before), text.end()};
+}
+
+// Generations decode on the device, and the second and third begin with blocks of the first.
+TEST(DeepSeek4, GenerationsThatShareAPrefix) {
+  TinyDeepSeek4 tiny({.ratios = {4, 128, 0}, .chosen = 5});
+  tiny.file.set("tokenizer.ggml.model", "no_vocab");
+  const GgufFile file = tiny.open();
+  const Tokenizer tokenizer = Tokenizer::from(file);
+  Tokens first = some_text(tiny, 150).tokens, second = first, third = first;
+  second.resize(141);
+  for (size_t i = 130; i < second.size(); ++i) second[i] = (second[i] + 7) % tiny.vocabulary;
+  third.push_back(3);
+  const Tokens prompts[] = {first, second, third, first};
+  for (const Device& device : devices(false)) {
+    Model model = Model::load(
+        file,
+        {.placement = place_on(file, device, 300, DType::f32), .slots = 2, .cache_block = 16});
+    Scheduler scheduler(model, tokenizer);
+    size_t compared = 0;
+    for (const Tokens& prompt : prompts) {
+      const Tokens wanted = written_after(tiny, prompt, 14);
+      const int64_t id = scheduler.add({prompt, test::greedy(14)});
+      scheduler.run();
+      const Generation generation = scheduler.take(id);
+      EXPECT_EQ(generation.statistics.reused_tokens > 0, &prompt != prompts) << device.id();
+      Tokens found = generation.tokens;
+      ASSERT_GE(found.size(), wanted.size()) << device.id();
+      found.resize(wanted.size());
+      EXPECT_EQ(found, wanted) << device.id() << " after " << prompt.size();
+      compared += wanted.size();
+    }
+    EXPECT_GT(compared, 14U);
+  }
 }
 
 TEST(DeepSeek4, OtherRatiosAreErrors) {

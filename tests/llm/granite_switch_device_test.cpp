@@ -31,7 +31,8 @@ TEST(GraniteSwitch, AdaptersFollowTheTokensOfATextOnEveryDevice) {
   const GgufFile file = tiny.open();
   const Tokens texts[] = {
       text_with({{11, kSwitches[1]}}, 30, 0), text_with({}, 12, 30),
-      text_with({{0, kSwitches[2]}, {19, kSwitches[0]}}, 26, 42),  // of two the mean: the second
+      text_with({{0, kSwitches[2]}, {19, kSwitches[0]}, {20, kSwitches[0]}}, 26,
+                42),  // the mean: 5/3
   };
   for (const Device& device : test::every_device()) {
     Model model = Model::load(
