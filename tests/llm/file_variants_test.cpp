@@ -2,14 +2,17 @@
 // nothing, with one key and with another.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <functional>
 #include <list>
 #include <set>
+#include <tuple>
 
 #include "llm/gguf/gguf_writer.h"
 #include "llm/model/model.h"
 #include "prism/error.h"
 #include "prism/llm/tokenizer.h"
+#include "support/models/architecture_files.h"
 #include "support/models/tiny_model.h"
 
 namespace prism::llm {
@@ -288,6 +291,23 @@ TEST(FileVariants, DeepSeekOcrRotatesHalves) {
   const std::vector<float> found = logits_of(variants.open(variant)), wanted = logits_of(file);
   ASSERT_EQ(found.size(), wanted.size());
   for (size_t i = 0; i < wanted.size(); ++i) EXPECT_NEAR(found[i], wanted[i], 1e-4);
+}
+
+// Some files state what their architecture has in another way, or always.
+TEST(FileVariants, KeysThatAnArchitectureDoesNotRead) {
+  const std::vector<test::ArchitectureFile>& files = test::architecture_files();
+  if (files.empty()) GTEST_SKIP() << "no ../shared/expected/architectures.tar.xz, or no tar and xz";
+  const std::tuple<const char*, const char*, uint32_t> keys[] = {
+      {"dots1-moe", "dots1.expert_shared_feed_forward_length", 7},
+      {"qwen3next-moe", "qwen3next.expert_gating_func", 2},
+      {"qwen35moe-moe", "qwen35moe.expert_gating_func", 2}};
+  for (const auto& [name, key, value] : keys) {
+    const auto found = std::ranges::find(files, name, &test::ArchitectureFile::name);
+    ASSERT_NE(found, files.end()) << name;
+    const GgufFile file = GgufFile::open(found->path);
+    const auto set = [&, key = key, value = value](GgufWriter& to) { to.set(key, value); };
+    EXPECT_EQ(logits_of(Variants(file).open({.change = set})), logits_of(file)) << name;
+  }
 }
 
 // Experts without a gate are the activation of what would be multiplied by it. Other architectures

@@ -18,7 +18,10 @@ Blocks::Heads Blocks::heads(const LayerWeights& w, const Tensor& x) const {
                   v = sizes.kv_heads * sizes.value_dim;
     Tensor all = project(x, w.qkv);
     if (all.size(-1) > q + k + v) all = all.slice(-1, 0, q + k + v);
-    const std::vector<Tensor> parts = split(all, {q, k, v}, -1);
+    std::vector<Tensor> parts = split(all, {q, k, v}, -1);
+    const Linear* const own[] = {&w.q, &w.k, &w.v};
+    for (size_t i = 0; i < parts.size(); ++i)
+      if (own[i]->lora_a) parts[i] = parts[i] + adapted(x, *own[i]);
     result = {parts[0], parts[1], parts[2], {}};
   } else {
     result.q = project(x, w.q);

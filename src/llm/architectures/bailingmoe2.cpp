@@ -13,6 +13,7 @@ class BailingMoe2 : public TransformerArchitecture {
     require_experts(file, config);
     set_leading_dense(file, config);
     set_expert_weights(file, config, ExpertScores::softmax);
+    if (config.architecture == "dots1") return set_shared_count(file, config);
     set_shared_width(file, config, config.expert_feed_forward);
     config.shared_feed_forward *= config_integer(file, "expert_shared_count", 1, 0, 1024);
   }

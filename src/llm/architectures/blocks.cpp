@@ -70,7 +70,14 @@ Tensor Blocks::post_norm(const Tensor& x, const Norm& by) const {
 Tensor Blocks::project(const Tensor& x, const Linear& by) const {
   Tensor y = linear(x, by.weight, by.scale ? Tensor() : by.bias);
   if (by.scale) y = by.bias ? y * by.scale + by.bias : y * by.scale;
-  return by.lora_a ? y + linear(linear(adapter_input(x), by.lora_a), by.lora_b) : y;
+  return by.lora_a ? y + adapted(x, by) : y;
+}
+
+Tensor Blocks::adapted(const Tensor& x, const Linear& by) const {
+  if (by.lora_a.rank() == 2) return linear(linear(adapter_input(x), by.lora_a), by.lora_b);
+  const Tensor own = own_adapters_.to(x.device());
+  return expert_matmul(expert_matmul(x, by.lora_a, own), by.lora_b, own)
+      .reshape({x.size(0), by.lora_b.size(1)});
 }
 
 Tensor Blocks::project(const Tensor& x, const Linear& by, const Tensor& experts) const {
@@ -107,7 +114,11 @@ Tensor Blocks::activate(const Tensor& up) const {
 }
 
 Tensor Blocks::activate(const Tensor& gate, const Tensor& up, double limit) const {
-  if (limit > 0) return minimum(activate(gate), limit) * clamp(up, -limit, limit);
+  if (limit > 0) {
+    const Tensor inner = config_.limits_before_activation ? activate(minimum(gate, limit))
+                                                          : minimum(activate(gate), limit);
+    return inner * clamp(up, -limit, limit);
+  }
   if (config_.activation == Activation::silu) return swiglu(gate, up);
   if (config_.activation == Activation::gelu) return geglu(gate, up);
   if (config_.activation == Activation::situ) {

@@ -92,10 +92,18 @@ class Blocks {
   // The product with a matrix and its adapters; also for rows routed to experts (expert_matmul).
   Tensor project(const Tensor& x, const Linear& linear) const;
   Tensor project(const Tensor& x, const Linear& linear, const Tensor& experts) const;
+  // The model's own adapters: each row uses the one that the last token of its text up to it
+  // switched on, or the mean of several, rounded; 0: none. adapters: f32 [rows], those that the
+  // rows themselves switch on.
+  void choose_adapters(const Tensor& adapters);
   // Attention of the current layer, including the output projection: q, k and v with biases,
   // limits, norms and rotation; writes k and v to the KV cache; applies the model's window, soft
   // cap, sinks and gate.
   Tensor attention(const LayerWeights& w, const Tensor& x);
+  // Attention to the keys of a window and to compressed ones of all positions before, see
+  // compressed_attention.cpp: w.latent.q_a and q_b make queries, w.k the keys, which are the values
+  // too.
+  Tensor compressed_attention(const LayerWeights& w, const Tensor& x);
   // Attention of a decoder's layer to the encoder's result, with its norm; and what keeps the
   // layer's keys and values of that result in the cache.
   Tensor cross_attention(const LayerWeights& w, const Tensor& x) const;
@@ -107,6 +115,8 @@ class Blocks {
   // The same, chosen by other rows than those they work on.
   Tensor experts(const LayerWeights& w, const Tensor& x, const Tensor& chosen_by) const;
   static Tensor softplus(const Tensor& x);  // log(1 + exp(x)) without an overflow
+  // x [rows, heads, in] times the matrix of each head, [heads, out, in]: [rows, heads, out].
+  static Tensor by_heads(const Tensor& x, const Tensor& matrices);
   struct Chosen {
     Tensor experts, weights;  // [rows, used]
   };
@@ -138,6 +148,19 @@ class Blocks {
   // Latent attention: queries are multiplied by k_b instead of keys, results by v_b instead of
   // values, so that the cache holds only the latent elements.
   Tensor latent_attention(const LayerWeights& w, const Tensor& x);
+  // --- parts of compressed_attention
+  using Rotate = std::function<Tensor(const Tensor& heads, const Tensor& positions)>;
+  struct WindowAndCompressed {
+    Tensor keys;   // [texts, keys, 1, dim]
+    Tensor mask;   // [rows, keys]
+    Tensor spans;  // over the keys
+  };
+  Tensor compression_inputs(const LayerWeights& w, const Tensor& x) const;
+  Tensor compressed_keys(const CompressorWeights& by, const Tensor& rows,
+                         const Tensor& is_first) const;
+  WindowAndCompressed window_and_compressed(const LayerWeights& w, const Tensor& x,
+                                            const Tensor& low, const CachedRows& own,
+                                            const Rotate& rotated) const;
   // The mask of the keys that the indexer chooses; by: what its queries are made from.
   Tensor chosen_keys(const LayerWeights& w, const Tensor& x, const Tensor& by);
   // The biases of the distances between queries and keys as a mask, which hides the encoder's
@@ -147,6 +170,8 @@ class Blocks {
   Tensor attention_output(const LayerWeights& w, const Tensor& x, Tensor seen) const;
   // Attention within the sequences of a training batch.
   Tensor attend_sequences(const CachedRows& rows, const AttentionSettings& settings) const;
+  // What the adapters of a matrix add to its product with x.
+  Tensor adapted(const Tensor& x, const Linear& by) const;
   Tensor adapter_input(const Tensor& x) const {
     return training_ && training_->adapter_input ? training_->adapter_input(x) : x;
   }
@@ -171,6 +196,7 @@ class Blocks {
   const TrainingBatch* training_ = nullptr;
   int64_t layer_ = 0;
   Tensor layer_inputs_;
+  Tensor own_adapters_;                    // i32 [rows, 1]
   std::map<int64_t, CachedRows> written_;  // of the layers so far
   Tensor chosen_;        // the mask of the indexer before, for layers that have none of their own
   Tensor first_biases_;  // distance_biases of the first layer

@@ -38,7 +38,7 @@ Tensor mixer_share(const Tensor& scores, const Tensor& best, double range, const
 
 Blocks::Chosen Blocks::choose(const LayerWeights& w, const Tensor& x) const {
   const Tensor logits = project(x, w.router);
-  const bool is_plain = !w.expert_bias && config_.expert_groups == 1;
+  const bool is_plain = !w.expert_bias && !w.experts_of_token && config_.expert_groups == 1;
   const auto chosen = [&](const Tensor& experts, Tensor weights) -> Chosen {
     if (config_.expert_weights_scale != 1) weights = weights * config_.expert_weights_scale;
     return {experts, weights};
@@ -62,10 +62,15 @@ Blocks::Chosen Blocks::choose(const LayerWeights& w, const Tensor& x) const {
   Tensor scores = logits;
   if (config_.expert_scores == ExpertScores::softmax) scores = softmax(logits, -1);
   if (config_.expert_scores == ExpertScores::sigmoid) scores = sigmoid(logits);
+  if (config_.expert_scores == ExpertScores::sqrt_softplus) scores = sqrt(softplus(logits));
   Tensor ranked = w.expert_bias ? scores + w.expert_bias : scores;
   if (config_.expert_groups > 1)
     ranked = best_groups(ranked, config_.expert_groups, config_.expert_groups_used);
-  const Ordered best = top_k(ranked, config_.experts_used);
+  Ordered best;
+  if (w.experts_of_token)
+    best.indices = cast(gather_rows(w.experts_of_token, tokens(x.device())), DType::i32);
+  else
+    best = top_k(ranked, config_.experts_used);
   Tensor weights = is_plain ? best.values : take_along(scores, best.indices, -1);
   if (config_.expert_scores == ExpertScores::softmax_of_chosen) weights = softmax(weights, -1);
   if (config_.expert_weights_sum_to_one) {

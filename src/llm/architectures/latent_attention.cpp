@@ -8,16 +8,11 @@
 
 namespace prism::llm {
 
-namespace {
-
-// x [rows, heads, in] times the matrix of each head, [heads, out, in]: [rows, heads, out].
-Tensor by_heads(const Tensor& x, const Tensor& matrices) {
+Tensor Blocks::by_heads(const Tensor& x, const Tensor& matrices) {
   const int64_t rows = x.size(0), heads = x.size(1);
   const Tensor own = arange(0, static_cast<double>(heads), 1, DType::i32, x.device());
   return expert_matmul(x, matrices, own.unsqueeze(0).expand({rows, heads}).contiguous());
 }
-
-}  // namespace
 
 Tensor Blocks::latent_attention(const LayerWeights& w, const Tensor& x) {
   const LayerConfig& sizes = config_.at(layer_);

@@ -71,21 +71,30 @@ struct CachedLayer {
   CachedPosition position;
   uint64_t state_bytes = 0;
   int64_t biases = 0;  // of a query for each key
+  // Where keys are compressed, those of positions are kept for a window alone.
+  int64_t compression = 0, window = 0;
+  CachedPosition compressed = {};
 };
 std::vector<CachedLayer> cached_by_layer(const GgufFile& file, const ModelSizes& sizes) {
   std::vector<CachedLayer> result;
   for (const int64_t heads : sizes.kv_heads)
-    result.push_back({{heads, sizes.key_length, sizes.value_length, 0}, 0, 0});
+    result.push_back({{heads, sizes.key_length, sizes.value_length, 0}, 0, 0, 0, 0, {}});
   if (!is_known_architecture(sizes.architecture)) return result;
   try {
     Config config = read_config(file);
     make_architecture(sizes.architecture)->configure(file, config);
-    for (size_t i = 0; i < result.size(); ++i)
-      result[i] = i < config.each_layer.size()
-                      ? CachedLayer{config.cached(static_cast<int64_t>(i)),
-                                    state_bytes(config.each_layer[i]),
-                                    config.bias_buckets > 0 ? config.each_layer[i].heads : 0}
-                      : CachedLayer();
+    for (size_t i = 0; i < result.size(); ++i) {
+      result[i] = {};
+      if (i >= config.each_layer.size()) continue;
+      const auto layer = static_cast<int64_t>(i);
+      const LayerConfig& of = config.each_layer[i];
+      result[i] = {config.cached(layer),
+                   state_bytes(of),
+                   config.bias_buckets > 0 ? of.heads : 0,
+                   of.compression,
+                   std::max(config.window, config.least_kept),
+                   config.compressed(layer)};
+    }
   } catch (const Error&) {
     // Loading the model reports what is wrong with the file.
   }
@@ -280,8 +289,9 @@ MemoryNeed memory_need(const GgufFile& file, const ModelSizes& sizes, ElementTyp
                             kv_type.name()));
   const int64_t block = kv_type.block_elements();
   const std::vector<CachedLayer> cached = cached_by_layer(file, sizes);
-  for (const auto& [each, states, biases] : cached)
-    if (each.keys % block != 0 || each.values % block != 0)
+  for (const CachedLayer& layer : cached)
+    if (const CachedPosition& each = layer.position;
+        each.keys % block != 0 || each.values % block != 0)
       throw Error(
           ErrorCode::kInvalidArgument,
           fmt::format("KV cache type {}: heads of {} elements are not a multiple of {}; use f16",
@@ -317,19 +327,26 @@ MemoryNeed memory_need(const GgufFile& file, const ModelSizes& sizes, ElementTyp
     memory.embedding_bytes += memory.output_bytes;  // a tied output has only the norm, counted here
     memory.output_bytes += stored_bytes(*table, device);
   }
-  int64_t widest = 0, longest = 0;
+  int64_t widest = 0, longest = 0, collected = 0;
   for (size_t i = 0; i < memory.layers.size(); ++i) {
     const CachedPosition& each = cached[i].position;
-    const int64_t positions = cached_positions(context);
-    memory.layers[i].kv_bytes =
-        cache_bytes(positions, each.heads, each.keys, kv_type, device) +
-        cache_bytes(positions, each.heads, each.values, kv_type, device) +
-        cache_bytes(positions, 1, each.indexer, indexer_type(kv_type), device);
+    const int64_t positions = cached_positions(context), compression = cached[i].compression;
+    const auto held_bytes = [&](int64_t count, const CachedPosition& held) {
+      return cache_bytes(count, held.heads, held.keys, kv_type, device) +
+             cache_bytes(count, held.heads, held.values, kv_type, device) +
+             cache_bytes(count, 1, held.indexer, indexer_type(kv_type), device);
+    };
+    const int64_t kept =
+        compression > 0 ? windowed_positions(context, cached[i].window, batch_rows) : positions;
+    const int64_t keys = compression > 0 ? positions / compression + 1 : 0;
+    memory.layers[i].kv_bytes = held_bytes(kept, each) + held_bytes(keys, cached[i].compressed);
     memory.layers[i].state_bytes = cached[i].state_bytes;
     longest = std::max(longest, each.keys);
-    // Biases are there with the places that they were read from.
-    widest = std::max(widest,
-                      sizes.heads * longest + each.elements() + 2 * cached[i].biases * positions);
+    // Biases are there with the places that they were read from. Each query has a score and a mask
+    // for each compressed key, and the keys are copied behind those of the window.
+    widest = std::max(widest, sizes.heads * longest + each.elements() +
+                                  2 * cached[i].biases * positions + 2 * keys);
+    collected = std::max(collected, 2 * keys * each.keys);
   }
   const int64_t rows = std::min(context, batch_rows);
   const VendorProducts vendor = vendor_products(file, device, rows);
@@ -337,13 +354,13 @@ MemoryNeed memory_need(const GgufFile& file, const ModelSizes& sizes, ElementTyp
     const Size elements =
         activation_elements(of_rows, sizes.hidden, sizes.heads * longest, widest,
                             sizes.feed_forward, vendor.any ? 3 : 2, sizes.vocabulary);
-    return (4 * elements + static_cast<int64_t>(vendor.unpacked_bytes)).bytes();
+    return (4 * (elements + collected) + static_cast<int64_t>(vendor.unpacked_bytes)).bytes();
   };
   memory.activation_bytes = work(rows);
   // Small batches (decode, or the end of a prompt) also hold partial attention results.
   const int64_t few = std::min(rows, kMostSplitQueries);
-  for (const auto& [each, states, biases] : cached)
-    if (each.heads > 0)
+  for (const CachedLayer& layer : cached)
+    if (const CachedPosition& each = layer.position; each.heads > 0)
       memory.activation_bytes =
           std::max(memory.activation_bytes,
                    work(few) + cached_attention_work_bytes(device.info(), sizes.heads, each.heads,

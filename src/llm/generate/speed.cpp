@@ -82,9 +82,13 @@ TokenCost token_cost(const GgufFile& file, const Config& config, ElementType kv_
     if (tensor.shape.rank() > 1)
       cost.operations += share * 2 * static_cast<double>(tensor.shape.elements());
   }
-  for (int64_t layer = 0; layer < config.layers; ++layer)
-    cost.cache_bytes_a_token += static_cast<double>(
-        kv_type.row_bytes(static_cast<uint64_t>(config.cached(layer).elements())));
+  for (int64_t layer = 0; layer < config.layers; ++layer) {
+    const int64_t compression = config.at(layer).compression;
+    const CachedPosition each = compression > 0 ? config.compressed(layer) : config.cached(layer);
+    cost.cache_bytes_a_token +=
+        static_cast<double>(kv_type.row_bytes(static_cast<uint64_t>(each.elements()))) /
+        static_cast<double>(std::max<int64_t>(1, compression));
+  }
   return cost;
 }
 

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <limits>
 #include <map>
+#include <numeric>
 #include <random>
 
 #include "base/system/thread_pool.h"
@@ -101,6 +102,23 @@ TEST(QuantiseFile, MixesGiveTheCustomaryTypes) {
   Model(1, true).writer.write(folder / "tied.gguf");
   quantise_file(GgufFile::open(folder / "tied.gguf"), folder / "m.gguf", quantise_mix("Q4_K_S"));
   EXPECT_EQ(type_of(GgufFile::open(folder / "m.gguf"), "token_embd.weight"), "q6_k");
+}
+
+TEST(QuantiseFile, IntegersStayAsTheyAre) {
+  const test::TemporaryFolder folder;
+  std::vector<int32_t> table(4 * 64);
+  std::iota(table.begin(), table.end(), 1 << 20);
+  Model model(1, false);
+  model.writer.add_tensor("blk.0.ffn_gate_tid2eid.weight", {4, 64}, DType::i32,
+                          std::as_bytes(std::span(table)));
+  model.writer.write(folder / "f32.gguf");
+  for (const char* mix : {"Q4_0", "F16"}) {
+    quantise_file(GgufFile::open(folder / "f32.gguf"), folder / "m.gguf", quantise_mix(mix));
+    const GgufFile m = GgufFile::open(folder / "m.gguf");
+    const GgufTensor& found = *m.find_tensor("blk.0.ffn_gate_tid2eid.weight");
+    EXPECT_EQ(found.type, DType::i32) << mix;
+    EXPECT_TRUE(std::ranges::equal(m.data(found), std::as_bytes(std::span(table)))) << mix;
+  }
 }
 
 TEST(QuantiseFile, EveryMixKeepsTheValuesNear) {

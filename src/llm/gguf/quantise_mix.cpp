@@ -45,12 +45,14 @@ bool is_quantised(const GgufTensor& tensor) {
   const std::string_view name = tensor.name;
   if (tensor.shape.rank() < 2 || !name.ends_with(".weight") || tensor.shape.elements() == 0)
     return false;
+  // Tables of integers, such as the experts of each token, are not weights.
+  if (!tensor.type.is_block() && !is_float(tensor.type.plain())) return false;
   // Recurrent layers have their large matrices at both ends; the others are small and steer them.
   for (const char* large :
        {"ssm_in.weight", "ssm_out.weight", "conv.in_proj.weight", "conv.out_proj.weight"})
     if (name.ends_with(large)) return true;
-  for (const char* kept :
-       {"_norm", "ffn_gate_inp", "position_embd", "token_types", "conv", "ssm", "attn_rel_b"})
+  for (const char* kept : {"_norm", "ffn_gate_inp", "position_embd", "token_types", "conv", "ssm",
+                           "attn_rel_b", "compressor_ape", "hc_"})
     if (name.find(kept) != std::string_view::npos) return false;
   return true;
 }

@@ -196,8 +196,8 @@ void leave_out_proposing_layers(const GgufFile& file, Config& config) {
 
 void set_expert_weights(const GgufFile& file, Config& config, ExpertScores otherwise) {
   constexpr ExpertScores kScores[] = {ExpertScores::softmax, ExpertScores::sigmoid,
-                                      ExpertScores::softmax_of_chosen};
-  const int64_t function = config_integer(file, "expert_gating_func", 0, 0, 3);
+                                      ExpertScores::softmax_of_chosen, ExpertScores::sqrt_softplus};
+  const int64_t function = config_integer(file, "expert_gating_func", 0, 0, 4);
   config.expert_scores = function > 0 ? kScores[function - 1] : otherwise;
   config.expert_weights_sum_to_one =
       file.boolean_or(config_key(file, "expert_weights_norm"), false);
@@ -225,7 +225,14 @@ CachedPosition Config::cached(int64_t layer) const {
   const LayerConfig& of = at(layer);
   if (of.cache_of >= 0 || of.kv_heads == 0) return {};
   if (of.latent > 0) return {1, of.latent + rope_dims, 0, of.indexer};
-  return {of.kv_heads, std::max(of.head_dim, of.value_dim), of.value_dim, of.indexer};
+  const int64_t beside = of.beside_key >= 0 ? of.beside_key : of.value_dim;
+  return {of.kv_heads, std::max(of.head_dim, of.value_dim), beside,
+          of.compression > 0 ? 0 : of.indexer};
+}
+
+CachedPosition Config::compressed(int64_t layer) const {
+  const LayerConfig& of = at(layer);
+  return of.compression > 0 ? CachedPosition{1, of.head_dim, 0, of.indexer} : CachedPosition{};
 }
 
 void set_latent(const GgufFile& file, Config& config) {

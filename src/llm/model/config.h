@@ -36,6 +36,7 @@ enum class ExpertScores : uint8_t {
   softmax,            // over all experts
   sigmoid,            // of each expert by itself
   softmax_of_chosen,  // over the chosen experts
+  sqrt_softplus,      // the root of a softplus of each expert by itself
 };
 
 // The sizes that can differ between layers.
@@ -48,6 +49,10 @@ struct LayerConfig {
   int64_t cache_of = -1;  // the layer whose keys and values this one reads; -1: its own
   int64_t indexer = 0;    // elements of an indexer's key, which the cache holds too; 0: none
   bool chosen = false;    // sees the keys that its indexer, or the last one before it, chose
+  // Positions that a compressed key stands for (compressed_attention.cpp); 0: there are none. With
+  // an indexer each is made from the positions before these too, and the indexer chooses them.
+  int64_t compression = 0;
+  int64_t beside_key = -1;  // elements that the cache holds beside a key; -1: those of the value
   int64_t feed_forward = 0;
   bool windowed = false;
   bool rotated = true;
@@ -134,6 +139,10 @@ struct Config {
   bool plain_head_norms = false;     // rotated heads have norms without weights
   bool layer_head_norms = false;     // norms of q and k are layer norms, unlike the others
   bool value_norms = false;          // values have norms without weights
+  // The output matrix of heads in groups is two: one for each group, with this many rows, and one
+  // of all their results. 0: it is one.
+  int64_t output_groups = 0, output_rank = 0;
+  int64_t least_kept = 0;  // positions that the caches of windowed layers keep, whatever the window
 
   // An indexer chooses the keys that a query sees: the best keys, or blocks of indexer_block keys,
   // of which those of the query and before it, indexer_near in all, are always seen.
@@ -150,6 +159,9 @@ struct Config {
   double attention_result_scale = 1;  // of the output of attention
   int64_t layer_input = 0;            // length of the layers' own inputs (layer_inputs.h)
   int64_t residual_block = 0;         // kimi-k3: layers between kept inputs; 0: none are kept
+  int64_t streams = 1;                // residual streams, mixed before and after each block
+  int64_t stream_steps = 1;           // that balance the mix (sinkhorn.h), and its epsilon
+  double stream_epsilon = 0;
 
   // --- mixture of experts
   int64_t experts = 0, experts_used = 0, expert_feed_forward = 0;
@@ -165,10 +177,17 @@ struct Config {
   // By layer: what multiplies the gate is at most this in experts, and in feed-forward blocks and
   // the shared expert; 0 or empty: no limit.
   std::vector<double> expert_limits, inner_limits;
-  int64_t expert_width = 0;  // of their input and result; 0: width
+  bool limits_before_activation = false;  // what is limited is its operand
+  int64_t expert_width = 0;               // of their input and result; 0: width
   // Phi-3.5-MoE: an expert's weight is its share among those whose scores are at most this part of
   // the larger score below its own; 0: the weights are those of expert_scores.
   double mixer_range = 0;
+
+  // --- adapters that a model has itself, and that tokens switch on (graniteswitch)
+  int64_t own_adapters = 0, own_rank = 0;
+  double switch_gain = 0;  // how much more than others the tokens count that switch
+  // Of the cache's keys for the switch: enough for any attention kernel.
+  static constexpr int64_t kSwitchLength = 32;
 
   // --- recurrent layers
   SsmConfig ssm;
@@ -198,6 +217,8 @@ struct Config {
     return local_rope_dims > 0 && is_windowed(layer) ? local_rope_dims : rope_dims;
   }
   CachedPosition cached(int64_t layer) const;
+  // The same for a compressed key.
+  CachedPosition compressed(int64_t layer) const;
   bool has_states() const;
 };
 
@@ -250,7 +271,7 @@ void set_leading_dense(const GgufFile& file, Config& config);
 // The last layers of some files only propose tokens (nextn_predict_layers): they are left out.
 void leave_out_proposing_layers(const GgufFile& file, Config& config);
 // expert_weights_norm, expert_weights_scale and expert_gating_func (1: softmax, 2: sigmoid, 3:
-// softmax of the chosen).
+// softmax of the chosen, 4: root of a softplus).
 void set_expert_weights(const GgufFile& file, Config& config, ExpertScores otherwise);
 // The width of the shared expert, expert_shared_feed_forward_length, or `otherwise`.
 void set_shared_width(const GgufFile& file, Config& config, int64_t otherwise);

@@ -23,6 +23,12 @@ int64_t entries_for(int64_t positions, int64_t block) {
   return positions / block + (positions % block != 0);
 }
 
+// A windowed text needs its window, the rows of a batch, parts of a block at both ends, and the
+// block that decoding reserves ahead.
+int64_t windowed_entries(int64_t window, int64_t batch_rows, int64_t block) {
+  return entries_for(window + batch_rows, block) + 3;
+}
+
 void check_type(const Config& config, ElementType type) {
   if (!(type == ElementType(DType::f32)) && !(type == ElementType(DType::f16)) &&
       !(type == ElementType(BlockType::q8_0)))
@@ -77,6 +83,11 @@ int64_t whole_blocks(int64_t context) {
   return entries_for(std::min(context, int64_t{1} << 60), block) * block;
 }
 
+int64_t windowed_positions(int64_t context, int64_t window, int64_t batch_rows) {
+  const int64_t block = cache_block(context), each = windowed_entries(window, batch_rows, block);
+  return std::min(cached_positions(context), (2 * each + 1) * block);
+}
+
 int64_t cached_positions(int64_t context) { return whole_blocks(context) + cache_block(context); }
 
 KvCache::KvCache(const Config& config, const Placement& placement, const CacheSize& size)
@@ -95,25 +106,42 @@ KvCache::KvCache(const Config& config, const Placement& placement, const CacheSi
         {window, config.chunked, CacheBlocks(blocks),
          std::vector<int32_t>(static_cast<size_t>((size.slots + size.side_slots) * each))});
   };
-  // A windowed text needs its window, the rows of a batch, parts of a block at both ends, and the
-  // block that decoding reserves ahead. All side slots together have as much as a text.
+  // All side slots together have as much as a text.
+  const int64_t window = std::max(config.window, config.least_kept);
   const int64_t windowed = (size.slots + (size.side_slots > 0)) *
-                           std::min(each, entries_for(config.window + size.batch_rows, block_) + 3);
+                           std::min(each, windowed_entries(window, size.batch_rows, block_));
   std::vector<size_t> group_of_window(2, 0);
-  for (int64_t layer = 0; layer < config.layers; ++layer) {
-    const bool is_windowed = config.is_windowed(layer) && config.window < size.positions;
+  const auto group_for = [&](bool is_windowed) {
     size_t& group = group_of_window[is_windowed];
     if (group == 0) {
-      add_group(is_windowed ? config.window : 0, is_windowed ? std::min(all, windowed) : all);
+      add_group(is_windowed ? window : 0, is_windowed ? std::min(all, windowed) : all);
       group = groups_.size();
     }
-    group_of_.push_back(group - 1);
+    return group - 1;
+  };
+  for (int64_t layer = 0; layer < config.layers; ++layer)
+    group_of_.push_back(group_for(config.is_windowed(layer) && window < size.positions));
+  compressed_of_.assign(group_of_.size(), -1);
+  for (int64_t layer = 0; layer < config.layers; ++layer) {
+    const int64_t compression = config.at(layer).compression;
+    if (compression == 0 || compression > size.positions) continue;
+    if (config.at(layer).indexer > 0 && block_ < compression)
+      throw Error(ErrorCode::kInvalidArgument,
+                  fmt::format("model: blocks of {} positions in the KV cache; this model needs {} "
+                              "or more",
+                              block_, compression));
+    compressed_of_[static_cast<size_t>(layer)] = static_cast<int64_t>(group_of_.size());
+    group_of_.push_back(group_for(false));
   }
-  for (size_t layer = 0; layer < group_of_.size(); ++layer) {
-    const CachedPosition held = config.cached(static_cast<int64_t>(layer));
+  if (config.own_adapters > 0) {
+    switch_layer_ = static_cast<int64_t>(group_of_.size());
+    group_of_.push_back(group_for(false));
+  }
+  const auto add_parts = [&](size_t layer, int64_t rows, const CachedPosition& held,
+                             const Device& device) {
     const auto make = [&](int64_t heads, int64_t length, ElementType type) {
       if (length == 0) return Tensor();
-      const Shape shape = {groups_[group_of_[layer]].blocks.count() + 1, block_, heads, length};
+      const Shape shape = {groups_[group_of_[layer]].blocks.count() + 1, rows, heads, length};
       // Kernels index elements with 32 bits.
       if (shape.elements() >= int64_t{1} << 32)
         throw Error(
@@ -122,11 +150,22 @@ KvCache::KvCache(const Config& config, const Placement& placement, const CacheSi
                 "model: the KV cache has {} elements per layer, the limit is 2^32; use a shorter "
                 "context or fewer slots",
                 shape.elements()));
-      return empty(shape, type, placement.layers[layer]);
+      return empty(shape, type, device);
     };
     parts_.push_back({make(held.heads, held.keys, type_), make(held.heads, held.values, type_),
                       make(1, held.indexer, indexer_type(type_))});
-  }
+  };
+  for (int64_t layer = 0; layer < config.layers; ++layer)
+    add_parts(static_cast<size_t>(layer), block_, config.cached(layer),
+              placement.layers[static_cast<size_t>(layer)]);
+  for (int64_t layer = 0; layer < config.layers; ++layer)
+    if (const int64_t own = compressed_of(layer); own >= 0)
+      add_parts(static_cast<size_t>(own),
+                std::max<int64_t>(1, block_ / config.at(layer).compression),
+                config.compressed(layer), placement.layers[static_cast<size_t>(layer)]);
+  if (switch_layer_ >= 0)
+    add_parts(static_cast<size_t>(switch_layer_), block_, {.indexer = Config::kSwitchLength},
+              placement.embedding);
 }
 
 std::vector<const Tensor*> KvCache::tensors(int64_t layer) const {

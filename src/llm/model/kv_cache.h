@@ -3,7 +3,8 @@
 //
 // Layers that keep the same positions form a group with its own blocks and tables: layers with full
 // attention keep all positions, windowed layers only those that a later query can see. What
-// recurrent layers remember of a text is kept beside them (StateCache).
+// recurrent layers remember of a text is kept beside them (StateCache). Compressed keys, which
+// stand for several positions, are those of a further layer behind the model's, which keeps all.
 //
 // Models with an encoder and a decoder: the first positions of a text are those that the encoder
 // sees, at which the decoder's layers keep the keys and values of its result; the decoder's own
@@ -30,6 +31,8 @@ int64_t cache_block(int64_t context);
 int64_t whole_blocks(int64_t context);
 // Positions in memory for a context: whole blocks, and one for padding.
 int64_t cached_positions(int64_t context);
+// The same for a layer with a window, in batches of so many rows: with those of the side slots.
+int64_t windowed_positions(int64_t context, int64_t window, int64_t batch_rows);
 
 // The type of an indexer's keys in a cache of this type: not quantised, because they are few.
 ElementType indexer_type(ElementType cache);
@@ -64,12 +67,18 @@ class KvCache {
   const Tensor& keys(int64_t layer) const { return parts(layer).keys; }
   const Tensor& values(int64_t layer) const { return parts(layer).values; }
   const Tensor& indexer(int64_t layer) const { return parts(layer).indexer; }
+  // The layer that holds the compressed keys of a layer; -1: it has none, or no text is long enough
+  // for one. Its blocks have [max(1, block / compression), heads, length]: the key whose last
+  // position is p is at p % block / compression in the block of p.
+  int64_t compressed_of(int64_t layer) const { return compressed_of_[static_cast<size_t>(layer)]; }
+  // The layer that holds, as its indexer, the adapters that tokens switch on; -1: there are none.
+  int64_t switch_layer() const { return switch_layer_; }
   // Those of a layer that are not empty.
   std::vector<const Tensor*> tensors(int64_t layer) const;
 
   // A block of a layer as bytes: keys, values, keys of the indexer, in the layout of files, which
   // is the same on all devices. read_block waits for the device.
-  size_t layers() const { return group_of_.size(); }
+  size_t layers() const { return group_of_.size(); }  // with those behind the model's
   uint64_t block_bytes(size_t layer) const;
   uint64_t block_bytes() const;  // over all layers
   void read_block(size_t layer, int32_t block, std::span<std::byte> to) const;
@@ -137,6 +146,8 @@ class KvCache {
   std::vector<int64_t> encoded_;  // by slot
   std::vector<Group> groups_;
   std::vector<size_t> group_of_;  // by layer
+  std::vector<int64_t> compressed_of_;
+  int64_t switch_layer_ = -1;
   struct Parts {
     Tensor keys, values, indexer;
   };

@@ -156,6 +156,42 @@ TEST_F(KvCacheTest, WindowedLayersForgetWhatNoQuerySees) {
   EXPECT_EQ(make({.slots = 1, .positions = 64}, 64).groups(), 1u);
 }
 
+// Two layers that compress 4 and 16 positions to a key, with a window, and one that does not.
+TEST_F(KvCacheTest, CompressedKeysAreOfFurtherLayers) {
+  Config config;
+  config.layers = 3;
+  config.window = 5;
+  config.least_kept = 8;
+  config.each_layer.assign(
+      3, {.kv_heads = 1, .head_dim = 4, .value_dim = 4, .beside_key = 0, .windowed = true});
+  config.each_layer[0].compression = 4;
+  config.each_layer[0].indexer = 2;
+  config.each_layer[0].beside_key = 24;
+  config.each_layer[2].compression = 16;
+  Placement placement;
+  placement.layers.assign(3, Device::cpu());
+  placement.kv_type = DType::f32;
+  const KvCache cache(config, placement,
+                      {.slots = 2, .positions = 64, .batch_rows = 8, .block = 8});
+  ASSERT_EQ(cache.layers(), 5u);
+  EXPECT_EQ(cache.compressed_of(0), 3);
+  EXPECT_EQ(cache.compressed_of(1), -1);
+  EXPECT_EQ(cache.compressed_of(2), 4);
+  EXPECT_EQ(cache.window(cache.group_of(0)), 8);  // what keys are made from is kept too
+  EXPECT_EQ(cache.window(cache.group_of(3)), 0);
+  EXPECT_EQ(cache.group_of(3), cache.group_of(4));
+  EXPECT_EQ(cache.values(0).shape().text(), Shape({11, 8, 1, 24}).text());
+  EXPECT_FALSE(cache.values(1));
+  EXPECT_FALSE(cache.indexer(0));
+  EXPECT_EQ(cache.keys(3).shape(), Shape({17, 2, 1, 4}));
+  EXPECT_EQ(cache.indexer(3).shape(), Shape({17, 2, 1, 2}));
+  EXPECT_EQ(cache.keys(4).shape(), Shape({17, 1, 1, 4}));
+  EXPECT_EQ(cache.block_bytes(3), 4u * 2 * (4 + 2));
+  // No text of 12 positions has a key of 16.
+  EXPECT_EQ(KvCache(config, placement, {.positions = 12}).compressed_of(2), -1);
+  EXPECT_THROW(KvCache(config, placement, {.positions = 12, .block = 2}), Error);
+}
+
 TEST_F(KvCacheTest, RefusesWhatDoesNotFit) {
   Config config;
   config.layers = 1;

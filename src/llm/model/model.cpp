@@ -303,8 +303,8 @@ std::vector<ModelMemory> Model::memory() const {
       if (tensor && tensor.device() == device) memory.weight_bytes += bytes(tensor);
     };
     for_each_weight(state.weights, add);
-    for (int64_t layer = 0; layer < state.config.layers; ++layer)
-      for (const Tensor* each : state.cache.tensors(layer))
+    for (size_t layer = 0; layer < state.cache.layers(); ++layer)
+      for (const Tensor* each : state.cache.tensors(static_cast<int64_t>(layer)))
         if (each->device() == device) memory.cache_bytes += bytes(*each);
     for (int64_t layer = 0; layer < state.config.layers; ++layer)
       for (const Tensor& each : state.cache.states().of_layer(layer))

@@ -261,6 +261,17 @@ void WeightLoader::indexer(LayerWeights& layer) {
   to.k_norm = norm("indexer.k_norm", dim);
 }
 
+CompressorWeights WeightLoader::compressor(const std::string& name, int64_t length) {
+  const LayerConfig& sizes = config_.at(layer_);
+  const int64_t rows = sizes.indexer > 0 ? 2 * length : length;
+  CompressorWeights result;
+  result.values = linear(name + "_kv", rows, config_.width);
+  result.scores = linear(name + "_gate", rows, config_.width);
+  result.places = take_in_layer(name + "_ape.weight", {sizes.compression, rows});
+  result.norm = norm(name + "_norm", length);
+  return result;
+}
+
 void WeightLoader::feed_forward(LayerWeights& layer) {
   const int64_t wide = config_.at(layer_).feed_forward, width = config_.width;
   const bool bias = required_.feed_forward_bias;
@@ -293,6 +304,8 @@ void WeightLoader::experts(LayerWeights& layer) {
   layer.router = linear("ffn_gate_inp", config_.experts, width, required_.feed_forward_bias);
   for (const char* name : {"exp_probs_b.bias", "exp_probs_b"})
     if (has_in_layer(name)) layer.expert_bias = take(in_layer(name), {config_.experts}, device_);
+  layer.experts_of_token = take(false, in_layer("ffn_gate_tid2eid.weight"),
+                                {config_.vocabulary, config_.experts_used}, device_);
   if (has_in_layer("ffn_gate_up_exps.weight")) {
     layer.expert_up = expert_linear("ffn_gate_up_exps", 2 * wide, inner);
   } else {
@@ -320,8 +333,12 @@ Tensor LayerWeights::other(std::string_view name) const {
   return found == others.end() ? Tensor() : found->second;
 }
 
+Tensor WeightLoader::take_in_layer(const std::string& name, const Shape& shape) {
+  return take(in_layer(name), shape, device_);
+}
+
 void WeightLoader::keep(LayerWeights& layer, const std::string& name, const Shape& shape) {
-  layer.others[name] = take(in_layer(name), shape, device_);
+  layer.others[name] = take_in_layer(name, shape);
 }
 
 void WeightLoader::keep_if_there(LayerWeights& layer, const std::string& name, const Shape& shape) {
@@ -377,6 +394,10 @@ void for_each_linear(const Weights& weights, const std::function<void(const Line
                                &layer.indexer.q,
                                &layer.indexer.k,
                                &layer.indexer.head_weights,
+                               &layer.indexer.compressor.values,
+                               &layer.indexer.compressor.scores,
+                               &layer.compressor.values,
+                               &layer.compressor.scores,
                                &layer.cross.q,
                                &layer.cross.k,
                                &layer.cross.v,
@@ -410,10 +431,12 @@ void for_each_weight(const Weights& weights, const std::function<void(const Tens
          {&layer.attention_norm, &layer.attention_post_norm, &layer.feed_forward_norm,
           &layer.feed_forward_post_norm, &layer.q_norm, &layer.k_norm, &layer.attention_inner_norm,
           &layer.feed_forward_inner_norm, &layer.expert_norm, &layer.latent.q_norm,
-          &layer.latent.kv_norm, &layer.indexer.q_norm, &layer.indexer.k_norm, &layer.cross.norm})
+          &layer.latent.kv_norm, &layer.indexer.q_norm, &layer.indexer.k_norm,
+          &layer.indexer.compressor.norm, &layer.compressor.norm, &layer.cross.norm})
       each({&norm->weight, &norm->bias});
-    each({&layer.sinks, &layer.expert_bias, &layer.latent.k_b, &layer.latent.v_b,
-          &layer.distance_bias});
+    each({&layer.sinks, &layer.expert_bias, &layer.experts_of_token, &layer.latent.k_b,
+          &layer.latent.v_b, &layer.distance_bias, &layer.group_out, &layer.compressor.places,
+          &layer.indexer.compressor.places});
     for (const auto& [name, tensor] : layer.others) use(tensor);
   }
   for (const auto& [name, tensor] : weights.others) use(tensor);

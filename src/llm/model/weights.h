@@ -22,7 +22,8 @@ class Adapters;  // adapters.h
 // A matrix [out, in] with an optional bias. Files may have a factor of the whole matrix beside it
 // (NVFP4, BitNet): scale [1], of experts [experts]. With adapters the product is that of
 // weight + lora_b lora_a, of which the second part is never multiplied out: [rank, in] and
-// [out, rank], f32. The matrices of experts have one axis more in front.
+// [out, rank], f32. The matrices of experts have one axis more in front, and so do those of
+// adapters that a model has itself, of which each row uses one (Blocks::choose_adapters).
 struct Linear {
   Tensor weight, bias = {}, scale = {};
   Tensor lora_a = {}, lora_b = {};
@@ -42,11 +43,20 @@ struct LatentWeights {
   Tensor k_b, v_b;
   explicit operator bool() const { return static_cast<bool>(kv_a); }
 };
+// Makes compressed keys: candidates and their scores, to which those of each place are added
+// ([positions of a key, length]), and the norm of the result.
+struct CompressorWeights {
+  Linear values, scores;
+  Tensor places;
+  Norm norm;
+  explicit operator bool() const { return static_cast<bool>(values); }
+};
 // Chooses the keys that a query sees, by heads of its own with one key for all of them.
 struct IndexerWeights {
   Linear q, k, head_weights;  // head_weights may be missing: the heads count alike
   Norm q_norm, k_norm;
-  explicit operator bool() const { return static_cast<bool>(k); }
+  CompressorWeights compressor = {};  // in place of k
+  explicit operator bool() const { return static_cast<bool>(q); }
 };
 // Attention of a decoder's layer to the encoder's result.
 struct CrossWeights {
@@ -61,17 +71,20 @@ using OtherWeights = std::map<std::string, Tensor, std::less<>>;
 struct LayerWeights {
   Norm attention_norm, attention_post_norm;
   Linear q, k, v, qkv, out;  // separate q, k and v, or one fused matrix
+  Tensor group_out;          // [groups * rank, in]: of each group of heads, before `out`
   Norm q_norm, k_norm;       // [head_dim], [heads, head_dim], or [heads * head_dim] for whole rows
   Tensor sinks;              // [heads]
   LatentWeights latent;
   IndexerWeights indexer;
+  CompressorWeights compressor;
   Linear attention_gate;                               // multiplies the heads before `out`
   Norm attention_inner_norm, feed_forward_inner_norm;  // before the last matrix of a block
   Norm feed_forward_norm, feed_forward_post_norm;
   Linear gate, up, down;  // without a gate: up alone (or both fused, gate first)
   Linear router;
-  Norm expert_norm;                            // of the experts' input, if it has its own
-  Tensor expert_bias;                          // [experts], added to the scores for the choice
+  Norm expert_norm;         // of the experts' input, if it has its own
+  Tensor expert_bias;       // [experts], added to the scores for the choice
+  Tensor experts_of_token;  // [vocabulary, used]: the choice, whatever the scores
   Linear expert_gate, expert_up, expert_down;  // [experts, out, in], biases [experts, out]
   Linear shared_gate, shared_up, shared_down;  // the expert that sees every token
   Linear shared_router;                        // [1, width], its weight
@@ -169,6 +182,9 @@ class WeightLoader {
   // Experts if the layer has a router, whatever else the file has.
   void feed_forward_or_experts(LayerWeights& layer);
   Linear linear(const std::string& name, int64_t out, int64_t in, bool needs_bias = false);
+  // A compressor of keys of this length: "NAME_kv", "NAME_gate", "NAME_ape" and "NAME_norm".
+  CompressorWeights compressor(const std::string& name, int64_t length);
+  Tensor take_in_layer(const std::string& name, const Shape& shape);
   void leave_out(const std::string& name);  // a tensor that the model does not need
   // Puts a tensor into LayerWeights::others. keep_if_there: if the file has it.
   void keep(LayerWeights& layer, const std::string& name, const Shape& shape);

@@ -33,6 +33,8 @@ void check_architecture(const Config& config) {
   if (config.has_states()) not_supported(config, "its recurrent layers have no gradient");
   if (config.has_decoder()) not_supported(config, "attention to its encoder has no gradient");
   if (!config.causal) not_supported(config, "it does not write text");
+  if (config.own_adapters > 0) not_supported(config, "it has adapters of its own");
+  if (config.streams > 1) not_supported(config, "its mix of residual streams has no gradient");
   for (const LayerConfig& layer : config.each_layer)
     if (layer.indexer > 0 || layer.chosen)
       not_supported(config, "its choice of keys has no gradient");
