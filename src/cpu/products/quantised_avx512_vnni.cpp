@@ -5,7 +5,16 @@
 
 #if defined(__AVX512VNNI__) && defined(__AVX512VL__) && defined(__FMA__) && defined(__F16C__)
 
+// GCC takes the undefined operands of its own intrinsics for mistakes.
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wuninitialized"
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
 #include <immintrin.h>
+#pragma GCC diagnostic pop
+#else
+#include <immintrin.h>
+#endif
 
 #include "base/types/block_formats.h"
 #include "base/types/unpacked_block.h"
@@ -50,6 +59,10 @@ PRISM_INLINE i8x32 negate_where(i8x32 v, uint32_t elements) {
 }
 
 #include "cpu/products/quantised_expand.inc"
+
+#include "cpu/products/quantised_codebooks.inc"
+
+constexpr CodebookLanesTable kLanesOf;
 
 constexpr QuantisedKernels kKernels = {"AVX-512 VNNI",
                                        has_avx512_vnni,
