@@ -211,7 +211,7 @@ void pack_half_lanes(const ActivationsView& x, const uint32_t* rows, uint64_t ro
     const int16_t* sums = x.row_sums16(rows[i]);
     int8_t* to = result.values.data() + i * x.k;
     for (uint64_t lane = 0; lane < lanes; ++lane) {
-      result.scales[i * lanes + lane] = scales[lane / 2];
+      result.scales[i * lanes + lane] = scales[16 * lane / x.scale_elements];
       result.negative_sums[i * lanes + lane] = -sums[lane];
       uint64_t low, high;
       std::memcpy(&low, from + 16 * lane, 8);

@@ -122,8 +122,8 @@ struct LaneActivations {
   std::vector<int32_t, LineAllocator<int32_t>> negative_sums;  // likewise; sums of values
 };
 
-// Packs the listed rows of x, whose scale_elements is 32, with 8 lanes or with 16. For 16, k must
-// be a multiple of 256.
+// Packs the listed rows of x: with 8 lanes, where scale_elements is 32, or with 16, where k is a
+// multiple of 256.
 void pack_lanes(const ActivationsView& x, const uint32_t* rows, uint64_t row_count,
                 LaneActivations& result);
 void pack_half_lanes(const ActivationsView& x, const uint32_t* rows, uint64_t row_count,

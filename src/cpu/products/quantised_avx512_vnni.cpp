@@ -1,5 +1,6 @@
-// Quantised products with AVX-512 VNNI: 512-bit vectors for panels, 256-bit vectors for single
-// rows. On Zen 4 a block of q4_k takes 21 cycles with 256 bits and 26 with 512.
+// Quantised products with AVX-512 VNNI: 512-bit vectors for panels and for the single rows of types
+// in quantised_half_lanes.inc, 256-bit vectors for those of the others. On Zen 4 a block of q4_k
+// takes 21 cycles with 256 bits and 26 with 512.
 #include "cpu/processor_features.h"
 #include "cpu/products/quantised_kernels.h"
 
@@ -60,9 +61,11 @@ PRISM_INLINE i8x32 negate_where(i8x32 v, uint32_t elements) {
 
 #include "cpu/products/quantised_expand.inc"
 
+#include "cpu/products/quantised_half_lanes.inc"
+
 #include "cpu/products/quantised_codebooks.inc"
 
-constexpr CodebookLanesTable kLanesOf;
+constexpr AllLanesTable kLanesOf;
 
 constexpr QuantisedKernels kKernels = {"AVX-512 VNNI",
                                        has_avx512_vnni,

@@ -8,11 +8,11 @@
 
 namespace prism::cpu {
 
-// The most activation rows per pass over a weight row, and of kernels with blocks in lanes.
+// The most activation rows per pass over a weight row, and of kernels with one scale in a lane.
 inline constexpr uint32_t kQuantisedRowsAtOnce = 4, kQuantisedLaneRows = 8;
-// Up to this many activation rows, passes with blocks in lanes are faster than panels: in
-// processor time on Zen 4, rows of 576 to 4,096 elements (types with codebooks: on Zen 5, where 16
-// would do as well). The second is for q8_0.
+// Up to this many activation rows, passes with one scale in a lane are faster than panels: in
+// processor time on Zen 4, rows of 576 to 4,096 elements, and for blocks of 256 on Zen 5. The
+// second is for q8_0 and iq4_xs.
 inline constexpr uint32_t kMostLaneRows = 12, kMostByteLaneRows = 8;
 
 // Tasks are plain pointers: headers included by the kernels' files must not define functions,

@@ -1,6 +1,6 @@
 // Splits products into tasks: few activation rows use whole dot products over ranges of weight
-// rows (with blocks in lanes where there is a kernel for that), many use panels of weight rows and
-// tiles of activation rows.
+// rows (with one scale in a lane where there is a kernel for that), many use panels of weight rows
+// and tiles of activation rows.
 #include "cpu/products/quantised_product.h"
 
 #include <algorithm>
@@ -35,7 +35,7 @@ QuantisedKernels::Lanes lanes_of(const QuantisedKernels& kernels, BlockType type
 
 uint64_t few_rows_of(const QuantisedKernels& kernels, BlockType type) {
   if (!lanes_of(kernels, type)) return kQuantisedRowsAtOnce;
-  return type == BlockType::q8_0 ? kMostByteLaneRows : kMostLaneRows;
+  return type == BlockType::q8_0 || type == BlockType::iq4_xs ? kMostByteLaneRows : kMostLaneRows;
 }
 
 class Product {
@@ -68,7 +68,7 @@ class Product {
       const uint64_t fitting = kTaskBytes / std::max<uint64_t>(row_bytes_, 1);
       group.rows_per_task = std::max<uint64_t>(1, std::min(share, fitting));
       if (lanes_) {
-        const auto pack = is_read_in_place(weights_.type) ? pack_lanes : pack_half_lanes;
+        const auto pack = block_info(weights_.type).elements == 256 ? pack_half_lanes : pack_lanes;
         pack(x_, group.x_rows.data(), group.x_rows.size(), group.in_lanes);
         group.rows_per_task = (group.rows_per_task + 3) / 4 * 4;  // as many as kernels take at once
       }
