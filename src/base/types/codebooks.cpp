@@ -22,7 +22,7 @@ Codebook book_of(std::span<const uint64_t> bits, std::span<const int8_t> digits)
   book.base = static_cast<uint32_t>(digits.size());
   for (uint32_t i = 0; i < book.base; ++i)
     book.digit_of[static_cast<uint8_t>(digits[i])] = static_cast<uint8_t>(i);
-  const uint32_t elements = book.base == 3 ? 8 : 4;
+  const uint32_t elements = book.elements();
   for (uint32_t number = 0; number < 64 * bits.size(); ++number) {
     if ((bits[number / 64] >> (number % 64) & 1) == 0) continue;
     uint64_t values = 0;
@@ -38,7 +38,7 @@ Codebook book_of(std::span<const uint64_t> bits, std::span<const int8_t> digits)
 
 uint32_t Codebook::index_of(const uint8_t* bytes) const {
   uint32_t number = 0;
-  for (uint32_t i = base == 3 ? 8 : 4; i-- > 0;) number = number * base + digit_of[bytes[i]];
+  for (uint32_t i = elements(); i-- > 0;) number = number * base + digit_of[bytes[i]];
   return static_cast<uint32_t>(std::ranges::lower_bound(numbers, number) - numbers.begin());
 }
 

@@ -15,6 +15,7 @@ struct Codebook {
   uint32_t base = 0;              // 3 or 8
   std::array<uint8_t, 256> digit_of{};  // by value
 
+  uint32_t elements() const { return base == 3 ? 8 : 4; }  // of an entry
   // The entry with these values; they must be in the book.
   uint32_t index_of(const uint8_t* bytes) const;
 };

@@ -56,7 +56,7 @@ uint32_t sign_bits(const int8_t* eight) {
 // The entry with the magnitudes of these elements.
 uint32_t index_of(const Codebook& book, const int8_t* values) {
   uint8_t magnitudes[8];
-  for (uint32_t i = 0; i < (book.base == 3 ? 8u : 4u); ++i)
+  for (uint32_t i = 0; i < book.elements(); ++i)
     magnitudes[i] = static_cast<uint8_t>(values[i] < 0 ? -values[i] : values[i]);
   return book.index_of(magnitudes);
 }

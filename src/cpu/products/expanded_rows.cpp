@@ -7,6 +7,7 @@
 #include "base/types/block_formats.h"
 #include "base/types/codebooks.h"
 #include "base/types/gpu_block_layout.h"
+#include "cpu/products/codebook_words.h"
 
 namespace prism::cpu {
 
@@ -82,6 +83,7 @@ const float* nvfp4_scales() {
 }  // namespace
 
 ExpandTask expand_task(BlockType type, const void* blocks, uint64_t elements) {
+  const CodebookWords* words = codebook_words(type);
   const int exponent = type == BlockType::nvfp4 ? 0 : plane_format(type).exponent;
   return {type,
           blocks,
@@ -89,7 +91,9 @@ ExpandTask expand_task(BlockType type, const void* blocks, uint64_t elements) {
           nullptr,
           book_of(type),
           nvfp4_scales(),
-          1.0f / static_cast<float>(1 << -exponent)};
+          1.0f / static_cast<float>(1 << -exponent),
+          words ? words->entries.data() : nullptr,
+          words ? words->values.data() : nullptr};
 }
 
 void expand_blocks(const QuantisedKernels& kernels, BlockType type, const void* blocks,

@@ -167,6 +167,7 @@ void pack_activations(ThreadPool& pool, const ActivationsView& x, const uint32_t
 void pack_lanes(const ActivationsView& x, const uint32_t* rows, uint64_t row_count,
                 LaneActivations& result) {
   const uint64_t blocks = x.k / 32, whole = blocks / 8, tail = blocks % 8;
+  result.lanes = 8;
   result.groups = whole + (tail > 0);
   result.span = tail > 4 ? 8 : tail > 2 ? 4 : 2;
   const uint64_t lanes = result.groups * 8;  // of a row
@@ -191,6 +192,33 @@ void pack_lanes(const ActivationsView& x, const uint32_t* rows, uint64_t row_cou
           std::memcpy(to + word * 32, from + block * 32 + word * 4, 4);
         else
           std::memset(to + word * 32, 0, 4);
+      }
+    }
+  }
+}
+
+void pack_half_lanes(const ActivationsView& x, const uint32_t* rows, uint64_t row_count,
+                     LaneActivations& result) {
+  result.lanes = 16;
+  result.groups = x.k / 256;
+  const uint64_t lanes = result.groups * 16;  // of a row
+  result.values.resize(row_count * x.k);
+  result.scales.resize(row_count * lanes);
+  result.negative_sums.resize(row_count * lanes);
+  for (uint64_t i = 0; i < row_count; ++i) {
+    const int8_t* from = x.row_values(rows[i]);
+    const float* scales = x.row_scales(rows[i]);
+    const int16_t* sums = x.row_sums16(rows[i]);
+    int8_t* to = result.values.data() + i * x.k;
+    for (uint64_t lane = 0; lane < lanes; ++lane) {
+      result.scales[i * lanes + lane] = scales[16 * lane / x.scale_elements];
+      result.negative_sums[i * lanes + lane] = -sums[lane];
+      uint64_t low, high;
+      std::memcpy(&low, from + 16 * lane, 8);
+      std::memcpy(&high, from + 16 * lane + 8, 8);
+      for (uint64_t word = 0; word < 4; ++word, low >>= 16, high >>= 16) {
+        const auto four = static_cast<uint32_t>((low & 0xFFFF) | high << 16);
+        std::memcpy(to + lane / 16 * 256 + word * 64 + lane % 16 * 4, &four, 4);
       }
     }
   }

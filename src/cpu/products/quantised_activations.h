@@ -105,20 +105,28 @@ void pack_activations(ThreadPool& pool, const ActivationsView& x, const uint32_t
                       uint64_t row_count, uint32_t tile_rows, uint32_t sum_elements, uint8_t flip,
                       PackedActivations& result);
 
-// The same activations for kernels that hold a block of 32 in each lane of a vector: groups of
-// eight blocks, as words of four elements, in the order [8 words][8 blocks]. The last blocks, fewer
-// than eight, are repeated for as many weight rows as one vector has room for; what is left over is
-// zero.
+// The same activations for kernels whose lanes of a vector hold elements under one scale: groups of
+// 256 elements, as words of four. `lanes` says which:
+// 8: a lane holds a block of 32, and the order of words is [8 words][8 blocks]. The last blocks,
+// fewer than eight, are repeated for as many weight rows as one vector has room for; what is left
+// over is zero.
+// 16: a lane holds 16 elements, and the order is [4 words][16 lanes]. Word i has elements 2i, 2i +
+// 1, 8 + 2i and 9 + 2i.
 struct LaneActivations {
+  uint64_t lanes = 8;   // of a group: 8 or 16
   uint64_t groups = 0;  // of a row
   uint64_t span = 8;    // lanes of the last group that belong to one weight row: 2, 4 or 8
-  std::vector<int8_t, LineAllocator<int8_t>> values;             // [rows][groups][256]
-  std::vector<float, LineAllocator<float>> scales, scaled_sums;  // [rows][groups][8]
-  std::vector<int32_t, LineAllocator<int32_t>> negative_sums;    // likewise; sums of values
+  std::vector<int8_t, LineAllocator<int8_t>> values;           // [rows][groups][256]
+  std::vector<float, LineAllocator<float>> scales;             // [rows][groups][lanes]
+  std::vector<float, LineAllocator<float>> scaled_sums;        // likewise, only with 8 lanes
+  std::vector<int32_t, LineAllocator<int32_t>> negative_sums;  // likewise; sums of values
 };
 
-// Packs the listed rows of x, whose scale_elements is 32.
+// Packs the listed rows of x: with 8 lanes, where scale_elements is 32, or with 16, where k is a
+// multiple of 256.
 void pack_lanes(const ActivationsView& x, const uint32_t* rows, uint64_t row_count,
                 LaneActivations& result);
+void pack_half_lanes(const ActivationsView& x, const uint32_t* rows, uint64_t row_count,
+                     LaneActivations& result);
 
 }  // namespace prism::cpu

@@ -48,6 +48,8 @@ PRISM_INLINE i8x32 negate_where(i8x32 v, uint32_t elements) {
 
 #include "cpu/products/quantised_expand.inc"
 
+constexpr LanesTable kLanesOf;
+
 constexpr QuantisedKernels kKernels = {"AVX-VNNI",
                                        has_avx_vnni,
                                        kPanelRows,

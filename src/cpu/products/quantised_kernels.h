@@ -8,10 +8,11 @@
 
 namespace prism::cpu {
 
-// The most activation rows per pass over a weight row, and of kernels with blocks in lanes.
+// The most activation rows per pass over a weight row, and of kernels with one scale in a lane.
 inline constexpr uint32_t kQuantisedRowsAtOnce = 4, kQuantisedLaneRows = 8;
-// Up to this many activation rows, passes with blocks in lanes are faster than panels: in
-// processor time on Zen 4, rows of 576 to 4,096 elements. The second is for q8_0.
+// Up to this many activation rows, passes with one scale in a lane are faster than panels: in
+// processor time on Zen 4, rows of 576 to 4,096 elements, and for blocks of 256 on Zen 5. The
+// second is for q8_0 and iq4_xs.
 inline constexpr uint32_t kMostLaneRows = 12, kMostByteLaneRows = 8;
 
 // Tasks are plain pointers: headers included by the kernels' files must not define functions,
@@ -35,10 +36,12 @@ struct ExpandTask {
   BlockType type;
   const void* blocks;
   uint64_t elements;
-  ExpandedBlock* to;     // elements / 32
-  const uint64_t* book;  // the codebook of iq types
-  const float* scales;   // of nvfp4, by code
-  float unit;            // by which the block's scale is multiplied
+  ExpandedBlock* to;      // elements / 32
+  const uint64_t* book;   // the codebook of iq types
+  const float* scales;    // of nvfp4, by code
+  float unit;             // by which the block's scale is multiplied
+  const uint16_t* words;  // likewise, as CodebookWords
+  const int8_t* digits;   // their values
 };
 
 // Some weight rows times a few activation rows, as whole dot products.
@@ -57,13 +60,14 @@ struct QuantisedRowsTask {
 struct QuantisedLanesTask {
   const void* weights;  // the first row
   uint64_t row_bytes, rows, k;
-  uint64_t span;   // LaneActivations::span
+  uint64_t span;   // LaneActivations::span, for blocks of 32
   uint32_t count;  // number of activation rows, 1 to 4, 6 or 8; for each:
   const int8_t* values[kQuantisedLaneRows];
   const float* scales[kQuantisedLaneRows];
   const float* scaled_sums[kQuantisedLaneRows];
   const int32_t* negative_sums[kQuantisedLaneRows];
   float* y[kQuantisedLaneRows];  // results for the first weight row; the others follow
+  const ExpandTask* how;         // for types that are not read in place
 };
 
 // One panel of weight rows times many activation rows. Only the activations of the given tiles are
@@ -94,7 +98,7 @@ struct QuantisedKernels {
   void (*rows_expanding)(const QuantisedRowsTask&, const ExpandTask&) = nullptr;
   // Used instead of `rows` where it is not null. Null: there is none.
   using Lanes = void (*)(const QuantisedLanesTask&);
-  const Lanes* lanes = nullptr;  // by kernel_of
+  const Lanes* lanes = nullptr;  // by block type
 };
 inline constexpr uint32_t kMaxPanelRows = 32;
 

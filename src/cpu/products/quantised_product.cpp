@@ -1,6 +1,6 @@
 // Splits products into tasks: few activation rows use whole dot products over ranges of weight
-// rows (with blocks in lanes where there is a kernel for that), many use panels of weight rows and
-// tiles of activation rows.
+// rows (with one scale in a lane where there is a kernel for that), many use panels of weight rows
+// and tiles of activation rows.
 #include "cpu/products/quantised_product.h"
 
 #include <algorithm>
@@ -30,12 +30,12 @@ struct Group {
 };
 
 QuantisedKernels::Lanes lanes_of(const QuantisedKernels& kernels, BlockType type) {
-  return kernels.lanes ? kernels.lanes[kernel_of(type)] : nullptr;
+  return kernels.lanes ? kernels.lanes[static_cast<int>(type)] : nullptr;
 }
 
 uint64_t few_rows_of(const QuantisedKernels& kernels, BlockType type) {
   if (!lanes_of(kernels, type)) return kQuantisedRowsAtOnce;
-  return type == BlockType::q8_0 ? kMostByteLaneRows : kMostLaneRows;
+  return type == BlockType::q8_0 || type == BlockType::iq4_xs ? kMostByteLaneRows : kMostLaneRows;
 }
 
 class Product {
@@ -68,7 +68,8 @@ class Product {
       const uint64_t fitting = kTaskBytes / std::max<uint64_t>(row_bytes_, 1);
       group.rows_per_task = std::max<uint64_t>(1, std::min(share, fitting));
       if (lanes_) {
-        pack_lanes(x_, group.x_rows.data(), group.x_rows.size(), group.in_lanes);
+        const auto pack = block_info(weights_.type).elements == 256 ? pack_half_lanes : pack_lanes;
+        pack(x_, group.x_rows.data(), group.x_rows.size(), group.in_lanes);
         group.rows_per_task = (group.rows_per_task + 3) / 4 * 4;  // as many as kernels take at once
       }
     }
@@ -99,7 +100,10 @@ class Product {
 
   void run_lanes(const Group& group, uint64_t first, uint64_t last) const {
     const LaneActivations& x = group.in_lanes;
+    const ExpandTask how =
+        is_read_in_place(weights_.type) ? ExpandTask{} : expand_task(weights_.type, nullptr, 0);
     QuantisedLanesTask task{};
+    task.how = &how;
     task.weights = group.weights + first * row_bytes_;
     task.row_bytes = row_bytes_;
     task.rows = last - first;
@@ -113,8 +117,8 @@ class Product {
       task.count =
           static_cast<uint32_t>(end - begin <= 4 ? end - begin : (end - begin + 1) / 2 * 2);
       for (uint64_t n = 0; n < task.count; ++n) {
-        const uint64_t row = std::min(begin + n, end - 1), lane = row * x.groups * 8;
-        task.values[n] = x.values.data() + lane * 32;
+        const uint64_t row = std::min(begin + n, end - 1), lane = row * x.groups * x.lanes;
+        task.values[n] = x.values.data() + row * x.groups * 256;
         task.scales[n] = x.scales.data() + lane;
         task.scaled_sums[n] = x.scaled_sums.data() + lane;
         task.negative_sums[n] = x.negative_sums.data() + lane;

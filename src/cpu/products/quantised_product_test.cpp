@@ -185,9 +185,24 @@ TEST(QuantisedProduct, EveryNumberOfBlocks) {
   ThreadPool pool(2);
   for_each_supported([&](const QuantisedKernels& kernels) {
     for (const BlockType type :
-         {BlockType::q4_0, BlockType::q4_1, BlockType::q8_0, BlockType::iq4_nl, BlockType::mxfp4})
+         {BlockType::q4_0, BlockType::q4_1, BlockType::q8_0, BlockType::iq4_nl, BlockType::mxfp4,
+          BlockType::iq1_s, BlockType::iq2_s, BlockType::iq3_s, BlockType::tq1_0})
       for (uint64_t blocks = 1; blocks <= 20; ++blocks)
         run_case(kernels, pool, type, {1 + below(11), blocks, 1 + below(9), below(3), below(3)});
+  });
+}
+
+// Kernels take one to four weight rows at once, fewer with more activation rows.
+TEST(QuantisedProduct, BlocksOf256WithEveryNumberOfRows) {
+  ThreadPool pool(2);
+  for_each_supported([&](const QuantisedKernels& kernels) {
+    for (const BlockType type :
+         {BlockType::iq1_s, BlockType::iq1_m, BlockType::iq2_xxs, BlockType::iq2_xs,
+          BlockType::iq2_s, BlockType::iq3_xxs, BlockType::iq3_s, BlockType::iq4_xs,
+          BlockType::q2_k, BlockType::q3_k, BlockType::tq1_0, BlockType::tq2_0})
+      for (uint64_t x_rows = 1; x_rows <= 13; ++x_rows)
+        for (uint64_t rows = 1; rows <= 5; ++rows)
+          run_case(kernels, pool, type, {rows, 1 + below(3), x_rows, below(3), below(3)});
   });
 }
 
