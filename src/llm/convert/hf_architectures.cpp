@@ -202,7 +202,7 @@ const std::vector<HfArchitecture>& table() {
          {first_decoders(), hf_other_decoders(), hf_gpt_decoders(), hf_expert_decoders(),
           hf_recurrent_decoders(), hf_delta_decoders(), hf_gemma_decoders(), hf_routed_decoders(),
           hf_diffusion_decoders(), hf_rwkv_decoders(), hf_mixture_decoders(), hf_mixture_variants(),
-          hf_latent_mixtures()})
+          hf_latent_mixtures(), hf_kimi_decoders()})
       all.insert(all.end(), more.begin(), more.end());
     for (const auto& [alias, name] : kAliases)
       for (size_t i = 0, count = all.size(); i < count; ++i)
@@ -273,8 +273,7 @@ void write_hyperparameters(const HfArchitecture& architecture, const JsonView& c
                            GgufWriter& to) {
   const JsonView quantised = config["quantization_config"];
   const bool is_known =
-      has_scaled_weights(quantised) ||
-      (architecture.has_mxfp4 && quantised["quant_method"].string_or("") == "mxfp4");
+      has_scaled_weights(quantised) || (architecture.has_mxfp4 && has_mxfp4_weights(quantised));
   if (quantised && !is_known)
     refuse(
         fmt::format("quantization_config is {}; weights may be FP8 or 8-bit integers with "

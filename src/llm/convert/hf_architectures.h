@@ -55,6 +55,11 @@ enum class TensorChange : uint8_t {
   by_expert,      // the rows of all experts in one matrix
   by_expert_transposed,
   swapped_mixes,  // transposed; RWKV's receptance has the decay's place among five, and vice versa
+  // Of Kimi K3: negative_exp of the first elements, one for each head; the product of two tensors'
+  // elements; a matrix of one expert in blocks of MXFP4.
+  heads_negative_exp,
+  product,
+  row_mxfp4,
 };
 
 // The layers that a rule is for.

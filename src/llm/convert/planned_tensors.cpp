@@ -44,7 +44,7 @@ ParsedName parse_name(const std::string& name, size_t most) {
 
 bool is_mxfp4(TensorChange change) {
   return change == TensorChange::even_mxfp4 || change == TensorChange::odd_mxfp4 ||
-         change == TensorChange::all_mxfp4;
+         change == TensorChange::all_mxfp4 || change == TensorChange::row_mxfp4;
 }
 
 // Matrices behind the pooling of sentence-transformers, whatever the architecture.
@@ -145,12 +145,13 @@ class Planner {
                               entry.shape.text()));
     const bool has_layer = rule.to.find("{}") != rule.to.npos;
     const bool has_number = numbers.size() > (has_layer ? 1u : 0u);
-    const bool is_stacked = has_number || rule.of > 1;
+    const bool is_product = rule.change == TensorChange::product;
+    const bool is_stacked = has_number || (rule.of > 1 && !is_product);
     const int64_t layer = has_layer && !numbers.empty() ? numbers[0] : -1;
     const int64_t count = !has_number ? rule.of : has_layer ? experts_ / rule.of : states_;
-    const ElementType type = is_packed    ? ElementType(BlockType::mxfp4)
-                             : has_scales ? ElementType(DType::f32)
-                                          : ElementType(entry.type);
+    const ElementType type = is_packed                  ? ElementType(BlockType::mxfp4)
+                             : has_scales || is_product ? ElementType(DType::f32)
+                                                        : ElementType(entry.type);
     PlannedTensor& tensor = planned_[{layer, rule.to}];
     if (tensor.sources.empty()) {
       tensor.name = fmt::format(fmt::runtime(rule.to), layer);
@@ -164,14 +165,19 @@ class Planner {
       layer_ = layer;
       if (!lay_out(tensor, name, entry.shape, context, rule.of > 1)) does_not_fit(name, entry);
       if (is_stacked) tensor.shape.insert(0, count);
+      if (is_packed) tensor.block_scales.resize(tensor.sources.size());
     }
     const auto place = static_cast<size_t>(has_number ? numbers.back() : rule.place);
-    const bool has_shape =
-        is_stacked ? entry.shape.elements() * count == tensor.shape.elements() : true;
+    const int64_t elements = rule.change == TensorChange::row_mxfp4 ? 2 * entry.shape.elements()
+                                                                    : entry.shape.elements();
+    const bool has_shape = is_stacked   ? elements * count == tensor.shape.elements()
+                           : is_product ? elements == tensor.shape.elements()
+                                        : true;
     if (place >= tensor.sources.size() || !has_shape || !(tensor.type == type) ||
         tensor.source_scales.empty() == has_scales)
       does_not_fit(name, entry);
     tensor.sources[place] = &entry;
+    if (is_packed) tensor.block_scales[place] = block_scales(name, entry, rule.change);
     if (has_scales) tensor.source_scales[place] = scales_of(folder_, name, entry);
   }
 
@@ -201,6 +207,13 @@ class Planner {
       case negative_exp:
       case positive_exp:
         if (rank == 4) tensor.shape = {from.elements()};  // Kimi's, one for each head
+        return true;
+      case heads_negative_exp:
+        tensor.change = negative_exp;
+        tensor.shape = {config_["num_attention_heads"].integer(1, 1 << 16)};
+        return from.elements() >= tensor.shape[0];
+      case product:
+        tensor.shape = {from.elements()};
         return true;
       case index_halves:
         tensor.head_length = config_["index_head_dim"].integer(1, 1 << 12);
@@ -299,7 +312,12 @@ class Planner {
       case even_mxfp4:
       case odd_mxfp4:
       case all_mxfp4:
-        return lay_out_blocks(tensor, name, from);
+        if (rank != 4) return false;
+        tensor.shape = {from[0], tensor.change == all_mxfp4 ? from[1] : from[1] / 2, from[2] * 32};
+        return tensor.change == all_mxfp4 || from[1] % 2 == 0;
+      case row_mxfp4:
+        tensor.shape = {rows, columns * 2};
+        return rank == 2;
       case flattened:
         tensor.shape = {from.elements()};
         return true;
@@ -341,19 +359,21 @@ class Planner {
     return heads % keys == 0 && count >= heads * unit;
   }
 
-  // Blocks [experts, rows, blocks, 16 bytes] with scales [experts, rows, blocks].
-  bool lay_out_blocks(PlannedTensor& tensor, const std::string& name, const Shape& from) {
-    constexpr std::string_view kBlocks = "_blocks";
-    const auto scales =
-        folder_.tensors().find(name.substr(0, name.size() - kBlocks.size()) + "_scales");
-    if (scales == folder_.tensors().end() || from.rank() != 4 || from[3] != 16 ||
-        scales->second.type != DType::u8 ||
-        !(scales->second.shape == Shape{from[0], from[1], from[2]}))
-      return false;
-    const bool is_half = tensor.change != TensorChange::all_mxfp4;
-    tensor.scales = &scales->second;
-    tensor.shape = {from[0], is_half ? from[1] / 2 : from[1], from[2] * 32};
-    return !is_half || from[1] % 2 == 0;
+  // The scales of blocks [experts, rows, blocks, 16 bytes] are [experts, rows, blocks]; those of
+  // [rows, blocks * 16 bytes] are [rows, blocks].
+  const SafetensorsEntry* block_scales(const std::string& name, const SafetensorsEntry& entry,
+                                       TensorChange change) const {
+    const bool is_row = change == TensorChange::row_mxfp4;
+    const std::string_view blocks = is_row ? "_packed" : "_blocks";
+    const auto found = folder_.tensors().find(name.substr(0, name.size() - blocks.size()) +
+                                              (is_row ? "_scale" : "_scales"));
+    const Shape& of = entry.shape;
+    const Shape wanted = is_row ? Shape{of[0], of[-1] / 16} : Shape{of[0], of[1], of[2]};
+    if (found == folder_.tensors().end() || of[-1] % 16 != 0 || (!is_row && of[3] != 16) ||
+        (found->second.type != DType::u8 && found->second.f8 != F8Format::e8m0) ||
+        !(found->second.shape == wanted))
+      does_not_fit(name, entry);
+    return &found->second;
   }
 
   void check_complete(const PlannedTensor& tensor) const {

@@ -75,7 +75,9 @@ class Stream {
          const std::function<void(std::span<const std::byte>)>& sink)
       : tensor_(tensor), type_(type), pool_(pool), sink_(sink) {}
 
-  void put(const SafetensorsEntry& source, uint64_t rows, uint64_t columns) {
+  void put(const SafetensorsEntry& source, uint64_t rows, uint64_t columns,
+           const SafetensorsEntry* scales = nullptr) {
+    scales_ = scales;
     const uint64_t row_bytes = tensor_.type.row_bytes(columns);
     const uint64_t at_once = std::max<uint64_t>(1, kPieceElements / columns);
     const auto* const bytes = reinterpret_cast<const std::byte*>(source.bytes.data());
@@ -83,7 +85,7 @@ class Stream {
       const uint64_t count = std::min(at_once, rows - row);
       const std::byte* from =
           bytes + (static_cast<uint64_t>(tensor_.skipped_rows) + row) * row_bytes;
-      if (moves_rows(tensor_.change) || tensor_.tiles || tensor_.strides || tensor_.scales) {
+      if (moves_rows(tensor_.change) || tensor_.tiles || tensor_.strides || scales_) {
         moved_.resize(count * row_bytes);
         for (uint64_t i = 0; i < count; ++i)
           move_row(bytes, row + i, columns, moved_.data() + i * row_bytes);
@@ -96,7 +98,7 @@ class Stream {
  private:
   void move_row(const std::byte* bytes, uint64_t row, uint64_t columns, std::byte* to) const {
     const uint64_t row_bytes = tensor_.type.row_bytes(columns);
-    if (tensor_.scales) return pack_row(bytes, row, columns / 32, to);
+    if (scales_) return pack_row(bytes, row, columns / 32, to);
     if (tensor_.change == TensorChange::tiled_columns) {
       const uint64_t size = tensor_.type.row_bytes(1);
       for (uint64_t i = 0; i < columns; ++i)
@@ -127,10 +129,11 @@ class Stream {
   // In the folder a byte has two neighbours; in GGUF the second half of a block is in the high
   // bits, behind the scale.
   void pack_row(const std::byte* bytes, uint64_t row, uint64_t blocks, std::byte* to) const {
-    const bool is_half = tensor_.change != TensorChange::all_mxfp4;
+    const bool is_half =
+        tensor_.change == TensorChange::even_mxfp4 || tensor_.change == TensorChange::odd_mxfp4;
     const uint64_t from = is_half ? 2 * row + (tensor_.change == TensorChange::odd_mxfp4) : row;
     const auto* const scales =
-        reinterpret_cast<const std::byte*>(tensor_.scales->bytes.data()) + from * blocks;
+        reinterpret_cast<const std::byte*>(scales_->bytes.data()) + from * blocks;
     const auto nibble = [](const std::byte* block, uint64_t i) {
       return (block[i / 2] >> (i % 2 * 4)) & std::byte{15};
     };
@@ -172,6 +175,7 @@ class Stream {
   }
 
   const PlannedTensor& tensor_;
+  const SafetensorsEntry* scales_ = nullptr;  // of the source's blocks
   ElementType type_;
   ThreadPool& pool_;
   const std::function<void(std::span<const std::byte>)>& sink_;
@@ -179,12 +183,27 @@ class Stream {
   std::vector<float> values_;
 };
 
+void put_product(const PlannedTensor& tensor, ElementType type, ThreadPool& pool,
+                 const std::function<void(std::span<const std::byte>)>& sink) {
+  const auto count = static_cast<size_t>(tensor.shape.elements());
+  std::vector<float> values(count, 1.0f), factors(count);
+  for (const SafetensorsEntry* source : tensor.sources) {
+    to_floats(source->type, reinterpret_cast<const std::byte*>(source->bytes.data()), factors,
+              pool);
+    for (size_t i = 0; i < count; ++i) values[i] *= factors[i];
+  }
+  std::vector<std::byte> encoded(type.row_bytes(count));
+  from_floats(type, values, 1, encoded, pool);
+  sink(encoded);
+}
+
 }  // namespace
 
 void produce(const PlannedTensor& tensor, ElementType type, ThreadPool& pool,
              const std::function<void(std::span<const std::byte>)>& sink) {
   if (tensor.sources.empty()) return sink(std::as_bytes(std::span(tensor.computed)));
   const auto elements = static_cast<uint64_t>(tensor.shape.elements()) / tensor.sources.size();
+  if (tensor.change == TensorChange::product) return put_product(tensor, type, pool, sink);
   // The elements of a vector move by themselves.
   const uint64_t columns = tensor.shape.rank() == 1 && moves_rows(tensor.change)
                                ? 1
@@ -200,7 +219,8 @@ void produce(const PlannedTensor& tensor, ElementType type, ThreadPool& pool,
       continue;
     }
     if (tensor.source_scales.empty()) {
-      stream.put(source, elements / columns, columns);
+      stream.put(source, elements / columns, columns,
+                 tensor.block_scales.empty() ? nullptr : tensor.block_scales[i]);
       continue;
     }
     const std::vector<float> values = scaled_weight(source, tensor.source_scales[i], pool);

@@ -1,0 +1,130 @@
+// Converts tiny folders whose tensors are stored in parts: blocks with scales for each expert.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <filesystem>
+#include <map>
+#include <random>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "prism/error.h"
+#include "prism/io.h"
+#include "prism/llm/gguf.h"
+#include "prism/ops/create.h"
+#include "prism/ops/quantise.h"
+#include "support/models/converted.h"
+#include "support/models/hf_files.h"
+#include "support/normalised_error.h"
+
+namespace prism::llm {
+namespace {
+
+using json = nlohmann::json;
+using test::convert;
+using test::failure_of;
+using test::HfModel;
+using test::HfTestFolder;
+using test::normalised_error;
+using test::result_of;
+using Tensors = std::map<std::string, Tensor>;
+
+bool has(const std::string& text, const std::string& part) { return text.find(part) != text.npos; }
+
+void replace_weights(const HfTestFolder& folder, const Tensors& tensors) {
+  save_safetensors(folder.path("changed.safetensors"), tensors);
+  std::filesystem::rename(folder.path("changed.safetensors"), folder.path("model.safetensors"));
+}
+
+std::string failure_with(const char* name, const char* key, const json& value,
+                         const char* part = nullptr) {
+  HfModel model = test::hf_model(name);
+  json config = json::parse(model.config);
+  json& own = config.contains("text_config") ? config["text_config"] : config;
+  (part ? own[part] : own)[key] = value;
+  model.config = config.dump();
+  return failure_of(HfTestFolder(model), ErrorCode::kNotSupported);
+}
+
+// Replaces a matrix by random blocks of MXFP4, two elements in a byte, with a scale for 32, or by
+// the numbers that these mean.
+void replace_by_blocks(Tensors& tensors, const std::string& name, bool packs) {
+  constexpr float kValues[] = {0, 0.5, 1, 1.5, 2, 3, 4, 6};
+  const Shape shape = tensors.at(name).shape();
+  const auto count = static_cast<size_t>(shape.elements());
+  std::mt19937 random(static_cast<uint32_t>(std::hash<std::string>()(name)));
+  std::vector<uint8_t> bytes(count / 2), scales(count / 32);
+  for (uint8_t& each : bytes) each = static_cast<uint8_t>(random());
+  for (uint8_t& each : scales) each = static_cast<uint8_t>(120 + random() % 4);
+  std::vector<float> values(count);
+  for (size_t i = 0; i < count; ++i) {
+    const int bits = bytes[i / 2] >> (i % 2 * 4) & 15;
+    values[i] =
+        std::ldexp((bits & 8) != 0 ? -kValues[bits & 7] : kValues[bits & 7], scales[i / 32] - 127);
+  }
+  tensors.erase(name);
+  if (!packs) {
+    tensors.emplace(name, from_vector(values, shape, Device::cpu()));
+    return;
+  }
+  const int64_t rows = shape[0], columns = shape[1];
+  tensors.emplace(name + "_packed", from_vector(bytes, {rows, columns / 2}, Device::cpu()));
+  tensors.emplace(name + "_scale", from_vector(scales, {rows, columns / 32}, Device::cpu()));
+}
+
+TEST(ConvertStoredParts, BlocksOfEachExpertStayBlocks) {
+  HfModel model = test::hf_model("kimi-k3");
+  json config = json::parse(model.config);
+  config["text_config"]["routed_expert_hidden_size"] = 64;
+  config["text_config"]["moe_intermediate_size"] = 32;
+  for (auto& [name, shape] : model.tensors)
+    if (has(name, "_moe."))
+      for (int64_t axis = 0; axis < shape.rank(); ++axis) {
+        int64_t& length = shape[axis];
+        length = length == 20 ? 64 : length == 24 ? 32 : length == 48 ? 64 : length;
+      }
+  model.config = config.dump();
+  const HfTestFolder plain(model);
+  config["text_config"]["quantization_config"] = {{"quant_method", "compressed-tensors"},
+                                                  {"format", "mxfp4-pack-quantized"}};
+  model.config = config.dump();
+  const HfTestFolder packed(model);
+  Tensors blocks;
+  for (const HfTestFolder* folder : {&plain, &packed}) {
+    Tensors all = load_safetensors(folder->path("model.safetensors"));
+    for (const auto& [name, shape] : model.tensors)
+      if (has(name, ".experts.")) replace_by_blocks(all, name, folder == &packed);
+    replace_weights(*folder, all);
+    blocks = all;
+  }
+  const GgufFile wanted = convert(plain), found = convert(packed);
+  for (const GgufTensor& each : wanted.tensors()) {
+    const bool is_expert = has(each.name, "_exps.weight");
+    const GgufTensor& stored = *found.find_tensor(each.name);
+    EXPECT_EQ(stored.type.is_block(), is_expert) << each.name;
+    const Tensor tensor = found.tensor(stored);
+    EXPECT_EQ((is_expert ? dequantise(tensor) : tensor).to_vector<float>(),
+              wanted.tensor(each).to_vector<float>())
+        << each.name;
+  }
+  blocks.erase("language_model.model.layers.1.block_sparse_moe.experts.2.w1.weight_scale");
+  replace_weights(packed, blocks);
+  std::filesystem::remove(packed.path("out.gguf"));
+  EXPECT_TRUE(has(failure_of(packed, ErrorCode::kCorruptFile), "experts.2.w1.weight_packed"));
+}
+
+TEST(ConvertStoredParts, SettingsOfKimi3ThatPrismDoesNotHaveAreNamed) {
+  EXPECT_TRUE(has(failure_with("kimi-k3", "hidden_act", "silu"), "hidden_act is \"silu\""));
+  EXPECT_TRUE(has(failure_with("kimi-k3", "mla_use_nope", false), "mla_use_nope is false"));
+  EXPECT_TRUE(has(failure_with("kimi-k3", "topk_method", "greedy"), "topk_method is \"greedy\""));
+  EXPECT_TRUE(has(failure_with("kimi-k3", "use_full_rank_gate", false, "linear_attn_config"),
+                  "use_full_rank_gate is false"));
+  EXPECT_TRUE(
+      has(failure_with("kimi-k3", "num_heads", 2, "linear_attn_config"), "rule have 2 heads"));
+  EXPECT_TRUE(has(failure_with("kimi-k3", "kda_layers", {1, 2, 3}, "linear_attn_config"),
+                  "both name layer 3"));
+}
+
+}  // namespace
+}  // namespace prism::llm
