@@ -1,4 +1,5 @@
-// Converts tiny folders whose tensors are stored in parts: blocks with scales for each expert.
+// Converts tiny folders whose tensors are stored in parts: blocks with scales for each expert,
+// shards of ranks.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -124,6 +125,76 @@ TEST(ConvertStoredParts, SettingsOfKimi3ThatPrismDoesNotHaveAreNamed) {
       has(failure_with("kimi-k3", "num_heads", 2, "linear_attn_config"), "rule have 2 heads"));
   EXPECT_TRUE(has(failure_with("kimi-k3", "kda_layers", {1, 2, 3}, "linear_attn_config"),
                   "both name layer 3"));
+}
+
+// The part of a matrix that this one of `count` ranks has.
+Tensor part_of(const Tensor& matrix, int64_t rank, int64_t count, bool of_rows) {
+  const int64_t length = matrix.size(of_rows ? 0 : 1) / count;
+  const Tensor part = matrix.slice(of_rows ? 0 : 1, rank * length, (rank + 1) * length);
+  return from_vector(part.to_vector<float>(), part.shape(), Device::cpu());
+}
+
+// Each rank of tensor parallelism has its own file, and one has what all of them share.
+TEST(ConvertStoredParts, ShardsOfRanksAreJoined) {
+  constexpr int64_t kRanks = 4;
+  const HfTestFolder folder(test::hf_model("grok2"));
+  convert(folder, "", "whole.gguf");
+  Tensors common, own[kRanks];
+  for (const auto& [name, tensor] : load_safetensors(folder.path("model.safetensors")))
+    if (!has(name, ".experts."))
+      common.emplace(name, tensor);
+    else
+      for (int64_t rank = 0; rank < kRanks; ++rank)
+        own[rank].emplace(name, part_of(tensor, rank, kRanks, !has(name, ".w2.")));
+  std::filesystem::remove(folder.path("model.safetensors"));
+  const auto path = [&](int64_t rank) {
+    return folder.path(fmt::format("pytorch_model-{:05}-TP-{:03}.safetensors", rank % 2, rank));
+  };
+  save_safetensors(folder.path("pytorch_model-00002-TP-common.safetensors"), common);
+  for (int64_t rank = 0; rank < kRanks; ++rank) save_safetensors(path(rank), own[rank]);
+  convert(folder);
+  EXPECT_EQ(folder.read("out.gguf"), folder.read("whole.gguf"));
+
+  const auto failure = [&](ErrorCode code) {
+    std::filesystem::remove(folder.path("out.gguf"));
+    return failure_of(folder, code);
+  };
+  std::filesystem::remove(path(3));
+  EXPECT_TRUE(has(failure(ErrorCode::kCorruptFile), "have 18 rows, but moe_intermediate_size"));
+  save_safetensors(path(3), own[3]);
+  std::filesystem::remove(path(1));
+  EXPECT_TRUE(has(failure(ErrorCode::kCorruptFile), "has no shard 1 of 4"));
+  save_safetensors(path(1), own[1]);
+  const std::string lost = "model.layers.1.block_sparse_moe.experts.2.w2.weight";
+  const Tensor matrix = own[2].at(lost);
+  own[2].erase(lost);
+  save_safetensors(path(2), own[2]);
+  EXPECT_TRUE(has(failure(ErrorCode::kCorruptFile), "experts.2.w2.weight has no shard 2 of 4"));
+  own[2].emplace("model.layers.1.mlp.up_proj.weight",
+                 common.at("model.layers.1.mlp.up_proj.weight"));
+  save_safetensors(path(2), own[2]);
+  EXPECT_TRUE(has(failure(ErrorCode::kCorruptFile), "mlp.up_proj.weight is also in another file"));
+  own[2].emplace(lost, matrix);
+  common.erase("model.layers.1.mlp.up_proj.weight");
+  save_safetensors(folder.path("pytorch_model-00002-TP-common.safetensors"), common);
+  for (int64_t rank = 0; rank < kRanks; ++rank) {
+    own[rank].insert_or_assign("model.layers.1.mlp.up_proj.weight",
+                               from_vector(std::vector<float>(24), {6, 4}, Device::cpu()));
+    save_safetensors(path(rank), own[rank]);
+  }
+  EXPECT_TRUE(has(failure(ErrorCode::kNotSupported), "4 shards, which cannot be joined"));
+}
+
+TEST(ConvertStoredParts, SettingsOfGrokThatPrismDoesNotHaveAreNamed) {
+  EXPECT_TRUE(has(failure_with("grok2", "residual_moe", false), "residual_moe is false"));
+  EXPECT_TRUE(has(failure_with("grok1", "residual_moe", true), "residual_moe is true"));
+  EXPECT_TRUE(has(failure_with("grok2", "rope_type", "yarn_log"), "rope_type is \"yarn_log\""));
+  EXPECT_TRUE(has(failure_with("grok2", "extrapolation_factor", 2), "extrapolation_factor is 2"));
+  EXPECT_TRUE(
+      has(failure_with("grok2", "rope_rotate_half_dims", true), "rotate_half_dims is true"));
+  EXPECT_TRUE(has(failure_with("grok2", "router_logit_softcapping", 20), "softcapping is 20"));
+  const GgufFile file = convert(HfTestFolder(test::hf_model("grok2")));
+  EXPECT_EQ(file.integer("grok.context_length"), 48);  // where attention becomes sharper
 }
 
 }  // namespace

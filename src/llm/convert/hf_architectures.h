@@ -60,6 +60,9 @@ enum class TensorChange : uint8_t {
   heads_negative_exp,
   product,
   row_mxfp4,
+  // Matrices of which each shard of the folder has some rows, or some columns.
+  sharded_rows,
+  sharded_columns,
 };
 
 // The layers that a rule is for.

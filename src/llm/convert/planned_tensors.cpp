@@ -146,6 +146,8 @@ class Planner {
     const bool has_layer = rule.to.find("{}") != rule.to.npos;
     const bool has_number = numbers.size() > (has_layer ? 1u : 0u);
     const bool is_product = rule.change == TensorChange::product;
+    const std::vector<const SafetensorsEntry*> shards = folder_.shards(name);
+    const Shape whole = joined_shape(name, shards, entry.shape, rule.change);
     const bool is_stacked = has_number || (rule.of > 1 && !is_product);
     const int64_t layer = has_layer && !numbers.empty() ? numbers[0] : -1;
     const int64_t count = !has_number ? rule.of : has_layer ? experts_ / rule.of : states_;
@@ -155,7 +157,7 @@ class Planner {
     PlannedTensor& tensor = planned_[{layer, rule.to}];
     if (tensor.sources.empty()) {
       tensor.name = fmt::format(fmt::runtime(rule.to), layer);
-      tensor.shape = entry.shape;
+      tensor.shape = whole;
       tensor.type = type;
       tensor.change = rule.change;
       tensor.head_length = head_length_;
@@ -163,13 +165,13 @@ class Planner {
       if (has_scales) tensor.source_scales.resize(tensor.sources.size());
       if (architecture_.factors) tensor.factors = architecture_.factors(config_, rule.to, layer);
       layer_ = layer;
-      if (!lay_out(tensor, name, entry.shape, context, rule.of > 1)) does_not_fit(name, entry);
+      if (!lay_out(tensor, name, whole, context, rule.of > 1)) does_not_fit(name, entry);
       if (is_stacked) tensor.shape.insert(0, count);
       if (is_packed) tensor.block_scales.resize(tensor.sources.size());
     }
     const auto place = static_cast<size_t>(has_number ? numbers.back() : rule.place);
-    const int64_t elements = rule.change == TensorChange::row_mxfp4 ? 2 * entry.shape.elements()
-                                                                    : entry.shape.elements();
+    const int64_t elements =
+        rule.change == TensorChange::row_mxfp4 ? 2 * whole.elements() : whole.elements();
     const bool has_shape = is_stacked   ? elements * count == tensor.shape.elements()
                            : is_product ? elements == tensor.shape.elements()
                                         : true;
@@ -177,8 +179,39 @@ class Planner {
         tensor.source_scales.empty() == has_scales)
       does_not_fit(name, entry);
     tensor.sources[place] = &entry;
+    if (!shards.empty()) {
+      tensor.shards.resize(tensor.sources.size());
+      tensor.shards[place] = shards;
+    }
     if (is_packed) tensor.block_scales[place] = block_scales(name, entry, rule.change);
     if (has_scales) tensor.source_scales[place] = scales_of(folder_, name, entry);
+  }
+
+  // The shape of a tensor of these shards, or of the one that is whole.
+  Shape joined_shape(const std::string& name, const std::vector<const SafetensorsEntry*>& shards,
+                     Shape shape, TensorChange change) const {
+    if (shards.empty()) return shape;
+    const bool is_rows = change == TensorChange::sharded_rows;
+    for (const SafetensorsEntry* each : shards)
+      if ((!is_rows && change != TensorChange::sharded_columns) || shape.rank() != 2 ||
+          !(each->shape == shape) || each->type != shards[0]->type || each->f8 != shards[0]->f8 ||
+          each->f8 != F8Format::none)
+        throw Error(ErrorCode::kNotSupported,
+                    fmt::format("{}: tensor {} has {} shards, which cannot be joined: one of them "
+                                "is {} {}; matrices of experts of f32, f16 or bf16 can be",
+                                folder_.path(), printable(name), shards.size(),
+                                ElementType(each->type).name(), each->shape.text()));
+    int64_t& length = shape[is_rows ? 0 : 1];
+    length *= static_cast<int64_t>(shards.size());
+    const char* const key =
+        config_["moe_intermediate_size"] ? "moe_intermediate_size" : "intermediate_size";
+    if (length != config_[key].integer(1, 1 << 20))
+      throw Error(ErrorCode::kCorruptFile,
+                  fmt::format("{}: the {} shards of tensor {} have {} {}, but {} is {}; are files "
+                              "missing?",
+                              folder_.path(), shards.size(), printable(name), length,
+                              is_rows ? "rows" : "columns", key, config_[key].integer(1, 1 << 20)));
+    return shape;
   }
 
   [[noreturn]] void does_not_fit(const std::string& name, const SafetensorsEntry& entry) const {
@@ -203,6 +236,8 @@ class Planner {
     switch (tensor.change) {
       case none:
       case add_one:
+      case sharded_rows:
+      case sharded_columns:
         return true;
       case negative_exp:
       case positive_exp:

@@ -41,9 +41,10 @@ struct PlannedTensor {
   std::optional<Tiles> tiles;
   std::optional<Strides> strides;                     // for changes that take a part of a source
   std::vector<const SafetensorsEntry*> block_scales;  // of MXFP4, for each source
-  std::vector<RowFactor> factors;                     // empty: none
-  int64_t skipped_rows = 0;                           // of the source, for TensorChange::cut
-  std::vector<float> computed;                        // the elements, if there is no source
+  std::vector<std::vector<const SafetensorsEntry*>> shards;  // of each source; empty: whole
+  std::vector<RowFactor> factors;                            // empty: none
+  int64_t skipped_rows = 0;                                  // of the source, for TensorChange::cut
+  std::vector<float> computed;                               // the elements, if there is no source
 };
 
 // Assigns the tensors of the folder to those of the file, in the order of its layers. context: the

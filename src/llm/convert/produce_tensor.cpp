@@ -183,6 +183,22 @@ class Stream {
   std::vector<float> values_;
 };
 
+// The bytes of a matrix of which each shard has some rows, or some columns.
+std::string joined(const std::vector<const SafetensorsEntry*>& shards, TensorChange change) {
+  std::string all;
+  if (change == TensorChange::sharded_rows) {
+    for (const SafetensorsEntry* each : shards) all += each->bytes;
+    return all;
+  }
+  const auto rows = static_cast<uint64_t>(shards[0]->shape[0]);
+  const uint64_t row_bytes = shards[0]->bytes.size() / rows;
+  all.reserve(rows * row_bytes * shards.size());
+  for (uint64_t row = 0; row < rows; ++row)
+    for (const SafetensorsEntry* each : shards)
+      all += each->bytes.substr(row * row_bytes, row_bytes);
+  return all;
+}
+
 void put_product(const PlannedTensor& tensor, ElementType type, ThreadPool& pool,
                  const std::function<void(std::span<const std::byte>)>& sink) {
   const auto count = static_cast<size_t>(tensor.shape.elements());
@@ -216,6 +232,13 @@ void produce(const PlannedTensor& tensor, ElementType type, ThreadPool& pool,
       stream.put(source, own / columns, columns);
       const std::vector<std::byte> zeros(type.row_bytes(columns));
       for (uint64_t row = own / columns; row < elements / columns; ++row) sink(zeros);
+      continue;
+    }
+    if (!tensor.shards.empty() && !tensor.shards[i].empty()) {
+      const std::string bytes = joined(tensor.shards[i], tensor.change);
+      SafetensorsEntry whole = source;
+      whole.bytes = bytes;
+      stream.put(whole, elements / columns, columns);
       continue;
     }
     if (tensor.source_scales.empty()) {

@@ -4,6 +4,7 @@ import math
 import torch
 from torch.nn.functional import relu, silu
 
+import published_grok
 import published_kimi
 import published_rwkv
 from published_parts import (USUAL, attention, best, causal, decoder, gated, layers_of, mixed, to_one, turned,
@@ -198,4 +199,5 @@ MODELS = {
         moe_intermediate_size=24, norm_topk_prob=True, num_experts=8, num_experts_per_tok=3)),
     **published_rwkv.MODELS,
     **published_kimi.MODELS,
+    **published_grok.MODELS,
 }
