@@ -1,5 +1,5 @@
 // Converts tiny folders whose tensors are stored in parts: blocks with scales for each expert,
-// shards of ranks.
+// shards of ranks, rows of ranks.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -195,6 +195,63 @@ TEST(ConvertStoredParts, SettingsOfGrokThatPrismDoesNotHaveAreNamed) {
   EXPECT_TRUE(has(failure_with("grok2", "router_logit_softcapping", 20), "softcapping is 20"));
   const GgufFile file = convert(HfTestFolder(test::hf_model("grok2")));
   EXPECT_EQ(file.integer("grok.context_length"), 48);  // where attention becomes sharper
+}
+
+// The rows of q, k and v of each rank have blocks of their own, of which the last one of the first
+// layer is not whole.
+TEST(ConvertStoredParts, BlocksBeginAnewWithEachRank) {
+  constexpr int64_t kRanks = 4, kBlock = 16;
+  HfModel model = test::hf_model("mimo-v2-5");
+  const HfTestFolder plain(model);
+  json config = json::parse(model.config);
+  config["quantization_config"] = {{"quant_method", "fp8"},
+                                   {"weight_block_size", {kBlock, kBlock}}};
+  model.config = config.dump();
+  const HfTestFolder scaled(model);
+  Tensors values = load_safetensors(plain.path("model.safetensors")), stored = values;
+  std::mt19937 random(5);
+  for (const auto& [name, shape] : model.tensors) {
+    if (!has(name, "qkv_proj")) continue;
+    const int64_t rows = shape[0] / kRanks, columns = shape[1], across = columns / kBlock,
+                  down = (rows + kBlock - 1) / kBlock;
+    std::vector<int8_t> integers(static_cast<size_t>(shape.elements()));
+    std::vector<float> scales(static_cast<size_t>(kRanks * down * across)), numbers;
+    for (int8_t& each : integers) each = static_cast<int8_t>(random());
+    for (float& each : scales) each = static_cast<float>(1 + random() % 64) / 8192;
+    for (int64_t row = 0; row < shape[0]; ++row)
+      for (int64_t i = 0; i < columns; ++i) {
+        const int64_t block = row / rows * down + row % rows / kBlock;
+        numbers.push_back(static_cast<float>(integers[static_cast<size_t>(row * columns + i)]) *
+                          scales[static_cast<size_t>(block * across + i / kBlock)]);
+      }
+    values.insert_or_assign(name, from_vector(numbers, shape, Device::cpu()));
+    stored.insert_or_assign(name, from_vector(integers, shape, Device::cpu()));
+    stored.emplace(name + "_scale_inv",
+                   from_vector(scales, {kRanks * down, across}, Device::cpu()));
+  }
+  replace_weights(plain, values);
+  replace_weights(scaled, stored);
+  const GgufFile wanted = convert(plain), found = convert(scaled);
+  for (const GgufTensor& each : wanted.tensors())
+    EXPECT_EQ(found.tensor(*found.find_tensor(each.name)).to_vector<float>(),
+              wanted.tensor(each).to_vector<float>())
+        << each.name;
+  const std::string scale = "model.layers.1.self_attn.qkv_proj.weight_scale_inv";
+  stored.insert_or_assign(scale, from_vector(std::vector<float>(26), {13, 2}, Device::cpu()));
+  replace_weights(scaled, stored);
+  std::filesystem::remove(scaled.path("out.gguf"));
+  EXPECT_TRUE(has(failure_of(scaled, ErrorCode::kCorruptFile), "its scales are f32 [13, 2]"));
+}
+
+TEST(ConvertStoredParts, SettingsOfMimoThatPrismDoesNotHaveAreNamed) {
+  const auto with = [](const char* key, const json& value) {
+    return failure_with("mimo-v2-5", key, value);
+  };
+  EXPECT_TRUE(has(with("attention_projection_layout", "split"), "the folder has qkv_proj"));
+  EXPECT_TRUE(has(with("attention_projection_layout", "pairs"), "layout is \"pairs\""));
+  EXPECT_TRUE(has(with("swa_num_attention_heads", 16), "swa_num_attention_heads is 16"));
+  EXPECT_TRUE(has(with("topk_method", "greedy"), "topk_method is \"greedy\""));
+  EXPECT_TRUE(has(with("swa_v_head_dim", 12), "swa_v_head_dim differs"));
 }
 
 }  // namespace

@@ -202,7 +202,7 @@ const std::vector<HfArchitecture>& table() {
          {first_decoders(), hf_other_decoders(), hf_gpt_decoders(), hf_expert_decoders(),
           hf_recurrent_decoders(), hf_delta_decoders(), hf_gemma_decoders(), hf_routed_decoders(),
           hf_diffusion_decoders(), hf_rwkv_decoders(), hf_mixture_decoders(), hf_mixture_variants(),
-          hf_latent_mixtures(), hf_kimi_decoders(), hf_grok_decoders()})
+          hf_latent_mixtures(), hf_kimi_decoders(), hf_grok_decoders(), hf_mimo_decoders()})
       all.insert(all.end(), more.begin(), more.end());
     for (const auto& [alias, name] : kAliases)
       for (size_t i = 0, count = all.size(); i < count; ++i)

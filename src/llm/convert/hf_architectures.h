@@ -63,6 +63,8 @@ enum class TensorChange : uint8_t {
   // Matrices of which each shard of the folder has some rows, or some columns.
   sharded_rows,
   sharded_columns,
+  // The rows of q, k and v of each rank of tensor parallelism; GGUF has all of q, of k, of v.
+  by_rank,
 };
 
 // The layers that a rule is for.

@@ -27,6 +27,7 @@ std::vector<HfArchitecture> hf_mixture_variants();
 std::vector<HfArchitecture> hf_latent_mixtures();
 std::vector<HfArchitecture> hf_kimi_decoders();
 std::vector<HfArchitecture> hf_grok_decoders();
+std::vector<HfArchitecture> hf_mimo_decoders();
 
 // --- tensors
 inline constexpr TensorRule kEnds[] = {

@@ -184,7 +184,9 @@ class Planner {
       tensor.shards[place] = shards;
     }
     if (is_packed) tensor.block_scales[place] = block_scales(name, entry, rule.change);
-    if (has_scales) tensor.source_scales[place] = scales_of(folder_, name, entry);
+    if (has_scales)
+      tensor.source_scales[place] =
+          scales_of(folder_, name, entry, tensor.ranks ? tensor.ranks->count : 1);
   }
 
   // The shape of a tensor of these shards, or of the one that is whole.
@@ -265,6 +267,18 @@ class Planner {
         return rank == 2;
       case split_heads:
         return from[0] % (3 * head_length_) == 0;
+      case by_rank: {
+        const int64_t key_heads = config_["num_key_value_heads"].integer(1, 1 << 16),
+                      heads = config_["num_attention_heads"].integer(1, 1 << 16),
+                      own = is_other(layer_) ? windowed_size(config_, "num_key_value_heads")
+                                             : key_heads;
+        const int64_t values = config_["v_head_dim"].integer_or(head_length_, 1, 1 << 14);
+        tensor.ranks = Ranks{key_heads,
+                             {heads / key_heads * head_length_, own / key_heads * head_length_,
+                              own / key_heads * values}};
+        return rank == 2 && heads % key_heads == 0 && own % key_heads == 0 &&
+               from[0] == heads * head_length_ + own * (head_length_ + values);
+      }
       case split_groups:
       case rotary_groups: {
         const int64_t heads = config_["num_attention_heads"].integer(1, 1 << 16);

@@ -18,7 +18,8 @@ bool moves_rows(TensorChange change) {
   return change == TensorChange::rotary || change == TensorChange::index_halves ||
          change == TensorChange::fused_rotary || change == TensorChange::split_heads ||
          change == TensorChange::split_groups || change == TensorChange::rotary_groups ||
-         change == TensorChange::tiled || change == TensorChange::tiled_negative_exp;
+         change == TensorChange::tiled || change == TensorChange::tiled_negative_exp ||
+         change == TensorChange::by_rank;
 }
 
 // The place in the source of what has this place among tiles.
@@ -31,9 +32,24 @@ uint64_t source_place(const Tiles& tiles, uint64_t place) {
   return first + from * unit + (place - first) % unit;
 }
 
+// The row among those of all ranks that becomes this row of the matrices.
+uint64_t source_row_of_ranks(const Ranks& ranks, uint64_t row) {
+  const auto count = static_cast<uint64_t>(ranks.count);
+  uint64_t of_rank = 0, before = 0;
+  for (const int64_t rows : ranks.rows) of_rank += static_cast<uint64_t>(rows);
+  for (const int64_t rows : ranks.rows) {
+    const auto own = static_cast<uint64_t>(rows);
+    if (row < own * count) return row / own * of_rank + before + row % own;
+    row -= own * count;
+    before += own;
+  }
+  return row;
+}
+
 // The row of the source that becomes this row. Rotary: halves of a head become adjacent elements.
 uint64_t source_row(const PlannedTensor& tensor, uint64_t row) {
   if (tensor.tiles) return source_place(*tensor.tiles, row);
+  if (tensor.ranks) return source_row_of_ranks(*tensor.ranks, row);
   const auto length = static_cast<uint64_t>(tensor.head_length);
   const bool is_plain = row >= static_cast<uint64_t>(tensor.shape[0] - tensor.plain_rows);
   const bool is_whole = tensor.change == TensorChange::rotary;

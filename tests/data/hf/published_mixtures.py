@@ -6,6 +6,7 @@ from torch.nn.functional import relu, silu
 
 import published_grok
 import published_kimi
+import published_mimo
 import published_rwkv
 from published_parts import (USUAL, attention, best, causal, decoder, gated, layers_of, mixed, to_one, turned,
                              usual_attention)
@@ -200,4 +201,5 @@ MODELS = {
     **published_rwkv.MODELS,
     **published_kimi.MODELS,
     **published_grok.MODELS,
+    **published_mimo.MODELS,
 }
