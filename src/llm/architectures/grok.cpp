@@ -4,6 +4,8 @@
 #include "llm/architectures/architecture.h"
 #include "llm/architectures/blocks.h"
 #include "prism/ops/elementwise.h"
+#include "prism/ops/softmax.h"
+#include "prism/ops/sort.h"
 
 namespace prism::llm {
 
@@ -21,6 +23,9 @@ class Grok : public TransformerArchitecture {
     config.attention_scale = config_number(file, "attention.output_scale", 0.08838834764831845);
     config.attention_soft_cap = config_number(file, "attn_logit_softcapping", 30, from_zero);
     config.logit_soft_cap = config_number(file, "final_logit_softcapping", 0, from_zero);
+    // As published, in files that say so; others are computed as llama.cpp does it.
+    if (file.has(config_key(file, "expert_weights_norm")))
+      set_expert_weights(file, config, ExpertScores::softmax);
     config.rope_scaling.beta_fast = config_number(file, "rope.scaling.yarn_beta_fast", 8);
   }
   void load_layer(WeightLoader& from, LayerWeights& layer) const override {
@@ -36,9 +41,20 @@ class Grok : public TransformerArchitecture {
     const Tensor attended = blocks.attention(w, blocks.norm(x, w.attention_norm));
     const Tensor seen = x + blocks.norm(attended, w.attention_post_norm);
     const Tensor input = blocks.norm(seen, w.feed_forward_norm);
-    Tensor inner = blocks.experts(w, input);
+    Tensor inner = blocks.config().expert_weights_sum_to_one
+                       ? blocks.experts(w, input)
+                       : blocks.routed(w, input, choose(blocks, w, input));
     if (w.up) inner = (inner + blocks.feed_forward(w, input)) * std::numbers::sqrt2 / 2.0;
     return seen + blocks.norm(inner, w.feed_forward_post_norm);
+  }
+
+ private:
+  // The best of a softmax over all experts, whose scores have a soft cap.
+  static Blocks::Chosen choose(const Blocks& blocks, const LayerWeights& w, const Tensor& x) {
+    constexpr double kCap = 30;
+    const Tensor scores = tanh(blocks.project(x, w.router) * (1 / kCap)) * kCap;
+    const Ordered best = top_k(softmax(scores, -1), blocks.config().experts_used);
+    return {best.indices, best.values};
   }
 };
 

@@ -197,7 +197,8 @@ const std::vector<HfArchitecture>& table() {
           hf_routed_decoders(),    hf_seeing_decoders(),    hf_diffusion_decoders(),
           hf_rwkv_decoders(),      hf_mixture_decoders(),   hf_mixture_variants(),
           hf_latent_mixtures(),    hf_llama_variants(),     hf_plamo_decoders(),
-          hf_gpt_variants(),       hf_named_decoders()})
+          hf_gpt_variants(),       hf_named_decoders(),     hf_kimi_decoders(),
+          hf_grok_decoders(),      hf_mimo_decoders()})
       all.insert(all.end(), more.begin(), more.end());
     for (const auto& more : {hf_bare_decoders(all), hf_ranking_decoders(all)})
       all.insert(all.end(), more.begin(), more.end());
@@ -271,8 +272,7 @@ void write_hyperparameters(const HfArchitecture& architecture, const JsonView& c
                            GgufWriter& to) {
   const JsonView quantised = config["quantization_config"];
   const bool is_known =
-      has_scaled_weights(quantised) ||
-      (architecture.has_mxfp4 && quantised["quant_method"].string_or("") == "mxfp4") ||
+      has_scaled_weights(quantised) || (architecture.has_mxfp4 && has_mxfp4_weights(quantised)) ||
       (architecture.has_ternary && quantised["quant_method"].string_or("") == "bitnet" &&
        quantised["quantization_mode"].string_or("") == "online");
   if (quantised && !is_known)

@@ -65,6 +65,16 @@ enum class TensorChange : uint8_t {
   add_fifth,  // PLaMo's norms behind a block multiply by this much more than their weights
   add_small,
   rotary_elements,  // the change of rotary, of a norm with a row for each head
+  // Of Kimi K3: negative_exp of the first elements, one for each head; the product of two tensors'
+  // elements; a matrix of one expert in blocks of MXFP4.
+  heads_negative_exp,
+  product,
+  row_mxfp4,
+  // Matrices of which each shard of the folder has some rows, or some columns.
+  sharded_rows,
+  sharded_columns,
+  // The rows of q, k and v of each rank of tensor parallelism; GGUF has all of q, of k, of v.
+  by_rank,
 };
 
 // The layers that a rule is for.

@@ -1,6 +1,6 @@
 // The Hugging Face decoders with experts beyond Mixtral's and Qwen's: shared ones, other scores,
 // the latent attention of DeepSeek, the blocks of gpt-oss.
-#include "llm/convert/hf_rules.h"
+#include "llm/convert/hf_latent_rules.h"
 
 namespace prism::llm {
 
@@ -27,17 +27,6 @@ constexpr TensorRule kDeepSeekExperts[] = {
     {"model.layers.{}.mlp.shared_experts.gate_proj.weight", "blk.{}.ffn_gate_shexp.weight"},
     {"model.layers.{}.mlp.shared_experts.up_proj.weight", "blk.{}.ffn_up_shexp.weight"},
     {"model.layers.{}.mlp.shared_experts.down_proj.weight", "blk.{}.ffn_down_shexp.weight"},
-};
-constexpr TensorRule kLatent[] = {
-    {"model.layers.{}.self_attn.q_proj.weight", "blk.{}.attn_q.weight"},
-    {"model.layers.{}.self_attn.q_a_proj.weight", "blk.{}.attn_q_a.weight"},
-    {"model.layers.{}.self_attn.q_a_layernorm.weight", "blk.{}.attn_q_a_norm.weight"},
-    {"model.layers.{}.self_attn.q_b_proj.weight", "blk.{}.attn_q_b.weight"},
-    {"model.layers.{}.self_attn.kv_a_proj_with_mqa.weight", "blk.{}.attn_kv_a_mqa.weight"},
-    {"model.layers.{}.self_attn.kv_a_layernorm.weight", "blk.{}.attn_kv_a_norm.weight"},
-    {"model.layers.{}.self_attn.kv_b_proj.weight", "blk.{}.attn_k_b.weight", latent_keys},
-    {"model.layers.{}.self_attn.kv_b_proj.weight", "blk.{}.attn_v_b.weight", latent_values},
-    {"model.layers.{}.self_attn.o_proj.weight", "blk.{}.attn_output.weight"},
 };
 constexpr TensorRule kIndexer[] = {
     {"model.layers.{}.self_attn.indexer.k_norm.weight", "blk.{}.indexer.k_norm.weight"},
@@ -66,34 +55,6 @@ constexpr TensorRule kHunyuanExperts[] = {
 };
 constexpr TensorRule kMiniMaxBias[] = {
     {"model.layers.{}.block_sparse_moe.e_score_correction_bias", "blk.{}.exp_probs_b.bias"},
-};
-constexpr TensorRule kKimiDelta[] = {
-    {"model.layers.{}.self_attn.k_proj.weight", "blk.{}.attn_k.weight"},
-    {"model.layers.{}.self_attn.v_proj.weight", "blk.{}.attn_v.weight"},
-    {"model.layers.{}.self_attn.q_conv1d.weight", "blk.{}.ssm_conv1d_q.weight", squeezed},
-    {"model.layers.{}.self_attn.k_conv1d.weight", "blk.{}.ssm_conv1d_k.weight", squeezed},
-    {"model.layers.{}.self_attn.v_conv1d.weight", "blk.{}.ssm_conv1d_v.weight", squeezed},
-    {"model.layers.{}.self_attn.f_a_proj.weight", "blk.{}.ssm_f_a.weight"},
-    {"model.layers.{}.self_attn.f_b_proj.weight", "blk.{}.ssm_f_b.weight"},
-    {"model.layers.{}.self_attn.g_a_proj.weight", "blk.{}.ssm_g_a.weight"},
-    {"model.layers.{}.self_attn.g_b_proj.weight", "blk.{}.ssm_g_b.weight"},
-    {"model.layers.{}.self_attn.b_proj.weight", "blk.{}.ssm_beta.weight"},
-    {"model.layers.{}.self_attn.A_log", "blk.{}.ssm_a", negative_exp},
-    {"model.layers.{}.self_attn.dt_bias", "blk.{}.ssm_dt.bias"},
-    {"model.layers.{}.self_attn.o_norm.weight", "blk.{}.ssm_norm.weight"},
-};
-constexpr TensorRule kKimiExperts[] = {
-    // transformers gives dense layers this name, too.
-    {"model.layers.{}.block_sparse_moe.gate_proj.weight", "blk.{}.ffn_gate.weight"},
-    {"model.layers.{}.block_sparse_moe.up_proj.weight", "blk.{}.ffn_up.weight"},
-    {"model.layers.{}.block_sparse_moe.down_proj.weight", "blk.{}.ffn_down.weight"},
-    {"model.layers.{}.block_sparse_moe.gate.e_score_correction_bias", "blk.{}.exp_probs_b.bias"},
-    {"model.layers.{}.block_sparse_moe.shared_experts.gate_proj.weight",
-     "blk.{}.ffn_gate_shexp.weight"},
-    {"model.layers.{}.block_sparse_moe.shared_experts.up_proj.weight",
-     "blk.{}.ffn_up_shexp.weight"},
-    {"model.layers.{}.block_sparse_moe.shared_experts.down_proj.weight",
-     "blk.{}.ffn_down_shexp.weight"},
 };
 constexpr TensorRule kGptOss[] = {
     {"model.layers.{}.self_attn.sinks", "blk.{}.attn_sinks.weight"},
@@ -137,11 +98,6 @@ constexpr ConfigRule kGroups[] = {
     {"n_group", "expert_group_count", integer, false},
     {"topk_group", "expert_group_used_count", integer, false},
 };
-constexpr ConfigRule kLatentSizes[] = {
-    {"q_lora_rank", "attention.q_lora_rank", integer, false},
-    {"kv_lora_rank", "attention.kv_lora_rank"},
-    {"v_head_dim", "attention.value_length_mla"},
-};
 constexpr ConfigRule kIndexerSizes[] = {
     {"index_n_heads", "attention.indexer.head_count"},
     {"index_head_dim", "attention.indexer.key_length"},
@@ -153,16 +109,6 @@ constexpr ConfigRule kErnieMoe[] = {
     {"moe_intermediate_size", "expert_feed_forward_length"},
     {"moe_layer_start_index", "leading_dense_block_count"},
     {"moe_layer_interval", "interleave_moe_layer_step", integer, false},
-};
-constexpr ConfigRule kKimiMoe[] = {
-    {"num_experts", "expert_count"},
-    {"num_experts_per_token", "expert_used_count"},
-    {"num_shared_experts", "expert_shared_count"},
-    {"moe_intermediate_size", "expert_feed_forward_length"},
-    {"first_k_dense_replace", "leading_dense_block_count"},
-    {"routed_scaling_factor", "expert_weights_scale", number},
-    {"num_expert_group", "expert_group_count", integer, false},
-    {"topk_group", "expert_group_used_count", integer, false},
 };
 
 // --- what rows of the table cannot say
@@ -209,37 +155,6 @@ void more_mistral4(const JsonView& config, std::string_view prefix, GgufWriter& 
          static_cast<float>(settings["llama_4_scaling_beta"].number(0, 100)));
   to.set(fmt::format("{}attention.temperature_length", prefix),
          static_cast<uint32_t>(settings["original_max_position_embeddings"].integer(1, 1 << 30)));
-}
-
-// Layers of the delta rule have no heads of keys. Kimi's own files have their settings in a part of
-// their own, with layers counted from 1; transformers writes them beside the others.
-void more_kimi_linear(const JsonView& config, std::string_view prefix, GgufWriter& to) {
-  more_deepseek_v3(config, prefix, to);
-  const JsonView own = config["linear_attn_config"];
-  const auto size = [&](const char* in_own, const char* outside) {
-    return own ? own[in_own].integer(1, 1 << 14) : config[outside].integer(1, 1 << 14);
-  };
-  const int64_t heads = size("num_heads", "linear_num_heads");
-  if (heads != config["num_attention_heads"].integer(1, 1 << 16))
-    refuse(
-        fmt::format("layers of the delta rule have {} heads; Prism's kimi-linear has as many in "
-                    "all layers",
-                    heads));
-  set_size(prefix, "kda.head_dim", size("head_dim", "linear_head_dim"), to);
-  set_size(prefix, "ssm.conv_kernel", size("short_conv_kernel_size", "linear_conv_kernel_dim"), to);
-  const int64_t layers = config["num_hidden_layers"].integer(1, 4096);
-  std::vector<int32_t> key_heads;
-  if (own) {
-    key_heads.resize(static_cast<size_t>(layers));
-    for (const JsonView& each : own["full_attn_layers"].items())
-      key_heads[static_cast<size_t>(each.integer(1, layers) - 1)] = 1;
-  } else {
-    for (const JsonView& each : config["layer_types"].items())
-      key_heads.push_back(each.string() == "full_attention" ? 1 : 0);
-    if (key_heads.size() != static_cast<size_t>(layers))
-      refuse(fmt::format("layer_types has {} of {} layers", key_heads.size(), layers));
-  }
-  to.set(fmt::format("{}attention.head_count_kv", prefix), key_heads);
 }
 
 void more_minicpm3(const JsonView& config, std::string_view prefix, GgufWriter& to) {
@@ -363,16 +278,6 @@ std::vector<HfArchitecture> hf_expert_decoders() {
                     {"scale_depth", {"1.4"}},
                     {"dim_model_base", {"256"}}},
        .more = more_minicpm3},
-      {.name = "KimiLinearForCausalLM",
-       .gguf = "kimi-linear",
-       .tensors = {kEnds, kNorms, kLatent, kKimiDelta, kFeedForward, kMixtralExperts, kKimiExperts},
-       .config = {kSizes, kDecoder, kKimiMoe, kLatentSizes},
-       .expected = {kSilu,
-                    {"mla_use_nope", {"true"}},
-                    {"moe_renormalize", {"true"}},
-                    {"moe_router_activation_func", {R"("sigmoid")"}},
-                    {"moe_layer_freq", {"1"}}},
-       .more = more_kimi_linear},
       {.name = "Glm4MoeLiteForCausalLM",
        .gguf = "deepseek2",
        .tensors = deepseek,

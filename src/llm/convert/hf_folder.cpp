@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <charconv>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -38,6 +39,31 @@ void check_name(const std::string& folder, const std::string& file) {
     throw Error(ErrorCode::kCorruptFile,
                 fmt::format("{}: names the file \"{}\", which is not inside the folder", folder,
                             printable(file)));
+}
+
+// The rank of "pytorch_model-00012-TP-003.safetensors"; nothing for other files.
+std::optional<int64_t> rank_of(std::string_view file) {
+  constexpr std::string_view kRank = "-TP-", kEnd = ".safetensors";
+  const size_t at = file.rfind(kRank);
+  if (at == file.npos || !file.ends_with(kEnd)) return std::nullopt;
+  const std::string_view digits =
+      file.substr(at + kRank.size(), file.size() - at - kRank.size() - kEnd.size());
+  int64_t rank = 0;
+  const auto [stop, failed] = std::from_chars(digits.data(), digits.data() + digits.size(), rank);
+  const bool is_rank = failed == std::errc() && stop == digits.data() + digits.size();
+  return is_rank && rank >= 0 && rank < 1024 ? std::optional(rank) : std::nullopt;
+}
+
+// The files of a folder for tensor parallelism: those of ranks, and those that all ranks share.
+std::vector<std::string> shard_files(const std::string& folder) {
+  std::vector<std::string> files;
+  std::error_code ignored;
+  for (const fs::directory_entry& each : fs::directory_iterator(folder, ignored)) {
+    const std::string file = each.path().filename().string();
+    if (rank_of(file) || file.ends_with("-TP-common.safetensors")) files.push_back(file);
+  }
+  std::ranges::sort(files);
+  return files;
 }
 
 // Python writes infinite numbers as words that JSON does not have. Nothing here needs them.
@@ -247,10 +273,35 @@ void HfFolder::add_weights(const std::string& file, const std::string& module) {
                       type.name(), entry.shape.text(), entry.bytes.size(), needed));
     const bool is_renamed = !module.empty() && name.starts_with("linear.");
     const std::string own = is_renamed ? module + name.substr(name.find('.')) : name;
+    if (const std::optional<int64_t> rank = rank_of(file);
+        rank && (shards_.contains(own) || !tensors_.contains(own)) &&
+        shards_[own].emplace(*rank, entry).second) {
+      ranks_ = std::max(ranks_, *rank + 1);
+      tensors_.insert_or_assign(own, shards_[own].begin()->second);
+      continue;
+    }
     if (!tensors_.emplace(own, entry).second)
       throw Error(ErrorCode::kCorruptFile,
                   fmt::format("{}: tensor {} is also in another file", path, printable(name)));
   }
+}
+
+std::vector<const SafetensorsEntry*> HfFolder::shards(const std::string& name) const {
+  const auto found = shards_.find(name);
+  std::vector<const SafetensorsEntry*> parts;
+  if (found == shards_.end()) return parts;
+  for (const auto& [rank, entry] : found->second) {
+    if (rank != static_cast<int64_t>(parts.size()))
+      throw Error(ErrorCode::kCorruptFile,
+                  fmt::format("{}: tensor {} has no shard {} of {}; is a file missing?", path_,
+                              printable(name), parts.size(), ranks_));
+    parts.push_back(&entry);
+  }
+  if (static_cast<int64_t>(parts.size()) != ranks_)
+    throw Error(ErrorCode::kCorruptFile,
+                fmt::format("{}: tensor {} has no shard {} of {}; is a file missing?", path_,
+                            printable(name), parts.size(), ranks_));
+  return parts;
 }
 
 void HfFolder::add_dense_modules() {
@@ -311,6 +362,8 @@ HfFolder HfFolder::open(const std::string& path) {
   std::error_code ignored;
   if (fs::is_regular_file(fs::path(path) / kWeights, ignored)) {
     folder.add_weights(kWeights);
+  } else if (const std::vector<std::string> shards = shard_files(path); !shards.empty()) {
+    for (const std::string& file : shards) folder.add_weights(file);
   } else if (index) {
     const Json* map = index->find("weight_map");
     std::set<std::string> files;

@@ -28,6 +28,9 @@ class HfFolder {
   const std::string& path() const { return path_; }
   const Json& config() const { return config_; }
   const std::map<std::string, SafetensorsEntry>& tensors() const { return tensors_; }
+  // The parts of a tensor that several files share for tensor parallelism, in order; tensors() has
+  // the first. Empty: the tensor is whole.
+  std::vector<const SafetensorsEntry*> shards(const std::string& name) const;
   const std::vector<std::string>& weight_files() const { return weight_files_; }  // paths
 
   // The only element of a tensor, which must be there. Throws kCorruptFile naming it.
@@ -51,6 +54,8 @@ class HfFolder {
   Json config_;
   bool has_other_parts_ = false;  // than the one for text
   std::map<std::string, SafetensorsEntry> tensors_;
+  std::map<std::string, std::map<int64_t, SafetensorsEntry>> shards_;  // by rank
+  int64_t ranks_ = 0;  // that have files of their own
   std::vector<std::string> weight_files_;
   std::vector<MappedFile> maps_;  // tensors_ points into them
 };

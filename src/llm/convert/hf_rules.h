@@ -37,6 +37,9 @@ std::vector<HfArchitecture> hf_seeing_decoders();
 std::vector<HfArchitecture> hf_ranking_decoders(std::span<const HfArchitecture> decoders);
 // Those of `decoders` that are also used without their output matrix, for embeddings.
 std::vector<HfArchitecture> hf_bare_decoders(std::span<const HfArchitecture> decoders);
+std::vector<HfArchitecture> hf_kimi_decoders();
+std::vector<HfArchitecture> hf_grok_decoders();
+std::vector<HfArchitecture> hf_mimo_decoders();
 
 // --- tensors
 inline constexpr TensorRule kEnds[] = {

@@ -52,6 +52,7 @@ const std::vector<TextPart>& text_parts() {
       {"JanusForConditionalGeneration", "LlamaForCausalLM"},
       {"KimiK25ForConditionalGeneration", "DeepseekV3ForCausalLM"},
       {"Kimi_K25ForConditionalGeneration", "DeepseekV3ForCausalLM"},
+      {"KimiK3ForConditionalGeneration", "KimiK3ForCausalLM"},
       {"KimiVLForConditionalGeneration", "DeepseekV3ForCausalLM"},
       {"Lfm2VlForConditionalGeneration", "Lfm2ForCausalLM"},
       {"LightOnOCRForConditionalGeneration", "Qwen3ForCausalLM"},
@@ -61,6 +62,7 @@ const std::vector<TextPart>& text_parts() {
       {"LlavaNextForConditionalGeneration", ""},
       {"LlavaOnevisionForConditionalGeneration", ""},
       {"LlavaStableLMEpochForCausalLM", "StableLMEpochForCausalLM", {}},
+      {"MiMoV2ForCausalLM", "MiMoV2ForCausalLM", {}},
       {"MiniCPMV4_6ForConditionalGeneration", "Qwen3_5ForCausalLM"},
       {"MiniMaxM3SparseForConditionalGeneration", "MiniMaxM3SparseForCausalLM"},
       {"Mistral3ForConditionalGeneration", ""},
@@ -145,10 +147,12 @@ constexpr std::string_view kOtherParts[] = {
     "model.vision_adapter.",
     "thinker.visual.",
     // --- sounds
+    "audio_encoder.",
     "audio_tower.",
     "model.audio_tower.",
     "model.embed_audio.",
     "encoder.",
+    "speech_embeddings.",
     "thinker.audio_tower.",
     // --- between them and the text
     "multi_modal_projector.",

@@ -45,7 +45,7 @@ ParsedName parse_name(const std::string& name, size_t most) {
 
 bool is_mxfp4(TensorChange change) {
   return change == TensorChange::even_mxfp4 || change == TensorChange::odd_mxfp4 ||
-         change == TensorChange::all_mxfp4;
+         change == TensorChange::all_mxfp4 || change == TensorChange::row_mxfp4;
 }
 
 // Matrices behind the pooling of sentence-transformers, whatever the architecture.
@@ -183,17 +183,20 @@ class Planner {
                               entry.shape.text()));
     const bool has_layer = rule.to.find("{}") != rule.to.npos;
     const bool has_number = numbers.size() > (has_layer ? 1u : 0u);
-    const bool is_joined = rule.change == TensorChange::joined;
-    const bool is_stacked = has_number || (rule.of > 1 && !is_joined);
+    const bool is_joined = rule.change == TensorChange::joined,
+               is_product = rule.change == TensorChange::product;
+    const std::vector<const SafetensorsEntry*> shards = folder_.shards(name);
+    const Shape whole = joined_shape(name, shards, entry.shape, rule.change);
+    const bool is_stacked = has_number || (rule.of > 1 && !is_joined && !is_product);
     const int64_t layer = has_layer && !numbers.empty() ? numbers[0] : -1;
     const int64_t count = !has_number ? rule.of : has_layer ? experts_ / rule.of : states_;
-    const ElementType type = is_packed    ? ElementType(BlockType::mxfp4)
-                             : has_scales ? ElementType(DType::f32)
-                                          : ElementType(entry.type);
+    const ElementType type = is_packed                  ? ElementType(BlockType::mxfp4)
+                             : has_scales || is_product ? ElementType(DType::f32)
+                                                        : ElementType(entry.type);
     PlannedTensor& tensor = planned_[{layer, rule.to}];
     if (tensor.sources.empty()) {
       tensor.name = fmt::format(fmt::runtime(rule.to), layer);
-      tensor.shape = entry.shape;
+      tensor.shape = whole;
       tensor.type = type;
       tensor.change = rule.change;
       tensor.head_length = head_length_;
@@ -201,17 +204,55 @@ class Planner {
       if (has_scales) tensor.source_scales.resize(tensor.sources.size());
       if (architecture_.factors) tensor.factors = architecture_.factors(config_, rule.to, layer);
       layer_ = layer;
-      if (!lay_out(tensor, name, entry.shape, context, rule.of > 1)) does_not_fit(name, entry);
+      if (!lay_out(tensor, name, whole, context, rule.of > 1)) does_not_fit(name, entry);
       if (is_stacked) tensor.shape.insert(0, count);
       if (is_joined) tensor.shape[0] *= count;
+      if (is_packed) tensor.block_scales.resize(tensor.sources.size());
     }
     const auto place = static_cast<size_t>(has_number ? numbers.back() : rule.place);
-    const bool has_shape = count == 1 || entry.shape.elements() * count == tensor.shape.elements();
+    const int64_t elements =
+        rule.change == TensorChange::row_mxfp4 ? 2 * whole.elements() : whole.elements();
+    const bool has_shape = is_product ? elements == tensor.shape.elements()
+                                      : count == 1 || elements * count == tensor.shape.elements();
     if (place >= tensor.sources.size() || !has_shape || !(tensor.type == type) ||
         tensor.source_scales.empty() == has_scales)
       does_not_fit(name, entry);
     tensor.sources[place] = &entry;
-    if (has_scales) tensor.source_scales[place] = scales_of(folder_, name, entry);
+    if (!shards.empty()) {
+      tensor.shards.resize(tensor.sources.size());
+      tensor.shards[place] = shards;
+    }
+    if (is_packed) tensor.block_scales[place] = block_scales(name, entry, rule.change);
+    if (has_scales)
+      tensor.source_scales[place] =
+          scales_of(folder_, name, entry, tensor.ranks ? tensor.ranks->count : 1);
+  }
+
+  // The shape of a tensor of these shards, or of the one that is whole.
+  Shape joined_shape(const std::string& name, const std::vector<const SafetensorsEntry*>& shards,
+                     Shape shape, TensorChange change) const {
+    if (shards.empty()) return shape;
+    const bool is_rows = change == TensorChange::sharded_rows;
+    for (const SafetensorsEntry* each : shards)
+      if ((!is_rows && change != TensorChange::sharded_columns) || shape.rank() != 2 ||
+          !(each->shape == shape) || each->type != shards[0]->type || each->f8 != shards[0]->f8 ||
+          each->f8 != F8Format::none)
+        throw Error(ErrorCode::kNotSupported,
+                    fmt::format("{}: tensor {} has {} shards, which cannot be joined: one of them "
+                                "is {} {}; matrices of experts of f32, f16 or bf16 can be",
+                                folder_.path(), printable(name), shards.size(),
+                                ElementType(each->type).name(), each->shape.text()));
+    int64_t& length = shape[is_rows ? 0 : 1];
+    length *= static_cast<int64_t>(shards.size());
+    const char* const key =
+        config_["moe_intermediate_size"] ? "moe_intermediate_size" : "intermediate_size";
+    if (length != config_[key].integer(1, 1 << 20))
+      throw Error(ErrorCode::kCorruptFile,
+                  fmt::format("{}: the {} shards of tensor {} have {} {}, but {} is {}; are files "
+                              "missing?",
+                              folder_.path(), shards.size(), printable(name), length,
+                              is_rows ? "rows" : "columns", key, config_[key].integer(1, 1 << 20)));
+    return shape;
   }
 
   [[noreturn]] void does_not_fit(const std::string& name, const SafetensorsEntry& entry) const {
@@ -240,6 +281,8 @@ class Planner {
       case add_small:
       case joined:
       case ternary:
+      case sharded_rows:
+      case sharded_columns:
         return true;
       case unit_rows:
         return rank == 2;
@@ -257,6 +300,13 @@ class Planner {
       case negative_exp:
       case positive_exp:
         if (rank == 4) tensor.shape = {from.elements()};  // Kimi's, one for each head
+        return true;
+      case heads_negative_exp:
+        tensor.change = negative_exp;
+        tensor.shape = {config_["num_attention_heads"].integer(1, 1 << 16)};
+        return from.elements() >= tensor.shape[0];
+      case product:
+        tensor.shape = {from.elements()};
         return true;
       case index_halves:
         tensor.head_length = config_["index_head_dim"].integer(1, 1 << 12);
@@ -283,6 +333,18 @@ class Planner {
         return rank == 2;
       case split_heads:
         return from[0] % (3 * head_length_) == 0;
+      case by_rank: {
+        const int64_t key_heads = config_["num_key_value_heads"].integer(1, 1 << 16),
+                      heads = config_["num_attention_heads"].integer(1, 1 << 16),
+                      own = is_other(layer_) ? windowed_size(config_, "num_key_value_heads")
+                                             : key_heads;
+        const int64_t values = config_["v_head_dim"].integer_or(head_length_, 1, 1 << 14);
+        tensor.ranks = Ranks{key_heads,
+                             {heads / key_heads * head_length_, own / key_heads * head_length_,
+                              own / key_heads * values}};
+        return rank == 2 && heads % key_heads == 0 && own % key_heads == 0 &&
+               from[0] == heads * head_length_ + own * (head_length_ + values);
+      }
       case split_groups:
       case rotary_groups: {
         const int64_t heads = config_["num_attention_heads"].integer(1, 1 << 16);
@@ -365,7 +427,12 @@ class Planner {
       case even_mxfp4:
       case odd_mxfp4:
       case all_mxfp4:
-        return lay_out_blocks(tensor, name, from);
+        if (rank != 4) return false;
+        tensor.shape = {from[0], tensor.change == all_mxfp4 ? from[1] : from[1] / 2, from[2] * 32};
+        return tensor.change == all_mxfp4 || from[1] % 2 == 0;
+      case row_mxfp4:
+        tensor.shape = {rows, columns * 2};
+        return rank == 2;
       case flattened:
         tensor.shape = {from.elements()};
         return true;
@@ -407,19 +474,21 @@ class Planner {
     return heads % keys == 0 && count >= heads * unit;
   }
 
-  // Blocks [experts, rows, blocks, 16 bytes] with scales [experts, rows, blocks].
-  bool lay_out_blocks(PlannedTensor& tensor, const std::string& name, const Shape& from) {
-    constexpr std::string_view kBlocks = "_blocks";
-    const auto scales =
-        folder_.tensors().find(name.substr(0, name.size() - kBlocks.size()) + "_scales");
-    if (scales == folder_.tensors().end() || from.rank() != 4 || from[3] != 16 ||
-        scales->second.type != DType::u8 ||
-        !(scales->second.shape == Shape{from[0], from[1], from[2]}))
-      return false;
-    const bool is_half = tensor.change != TensorChange::all_mxfp4;
-    tensor.scales = &scales->second;
-    tensor.shape = {from[0], is_half ? from[1] / 2 : from[1], from[2] * 32};
-    return !is_half || from[1] % 2 == 0;
+  // The scales of blocks [experts, rows, blocks, 16 bytes] are [experts, rows, blocks]; those of
+  // [rows, blocks * 16 bytes] are [rows, blocks].
+  const SafetensorsEntry* block_scales(const std::string& name, const SafetensorsEntry& entry,
+                                       TensorChange change) const {
+    const bool is_row = change == TensorChange::row_mxfp4;
+    const std::string_view blocks = is_row ? "_packed" : "_blocks";
+    const auto found = folder_.tensors().find(name.substr(0, name.size() - blocks.size()) +
+                                              (is_row ? "_scale" : "_scales"));
+    const Shape& of = entry.shape;
+    const Shape wanted = is_row ? Shape{of[0], of[-1] / 16} : Shape{of[0], of[1], of[2]};
+    if (found == folder_.tensors().end() || of[-1] % 16 != 0 || (!is_row && of[3] != 16) ||
+        (found->second.type != DType::u8 && found->second.f8 != F8Format::e8m0) ||
+        !(found->second.shape == wanted))
+      does_not_fit(name, entry);
+    return &found->second;
   }
 
   void check_complete(const PlannedTensor& tensor) const {

@@ -27,6 +27,12 @@ struct Tiles {
   int64_t keys = 1, shared_by = 1;  // heads of keys, and of values for each
 };
 
+// The rows of each rank, which has some of several matrices.
+struct Ranks {
+  int64_t count = 1;
+  std::vector<int64_t> rows = {};  // of each matrix
+};
+
 struct PlannedTensor {
   std::string name;
   Shape shape;
@@ -39,11 +45,13 @@ struct PlannedTensor {
   int64_t plain_rows = 0;   // at the end, for fused_rotary and rotary_groups
   int64_t shared_by = 1;    // heads of q for each of k and v, for split_groups
   std::optional<Tiles> tiles;
-  std::optional<Strides> strides;            // for changes that take a part of a source
-  const SafetensorsEntry* scales = nullptr;  // of the blocks of MXFP4
-  std::vector<RowFactor> factors;            // empty: none
-  int64_t skipped_rows = 0;                  // of the source, for TensorChange::cut
-  std::vector<float> computed;               // the elements, if there is no source
+  std::optional<Ranks> ranks;
+  std::optional<Strides> strides;                     // for changes that take a part of a source
+  std::vector<const SafetensorsEntry*> block_scales;  // of MXFP4, for each source
+  std::vector<std::vector<const SafetensorsEntry*>> shards;  // of each source; empty: whole
+  std::vector<RowFactor> factors;                            // empty: none
+  int64_t skipped_rows = 0;                                  // of the source, for TensorChange::cut
+  std::vector<float> computed;                               // the elements, if there is no source
 };
 
 // Assigns the tensors of the folder to those of the file, in the order of its layers. context: the

@@ -19,7 +19,7 @@ bool moves_rows(TensorChange change) {
          change == TensorChange::rotary_elements || change == TensorChange::fused_rotary ||
          change == TensorChange::split_heads || change == TensorChange::split_groups ||
          change == TensorChange::rotary_groups || change == TensorChange::tiled ||
-         change == TensorChange::tiled_negative_exp;
+         change == TensorChange::tiled_negative_exp || change == TensorChange::by_rank;
 }
 
 // The place in the source of what has this place among tiles.
@@ -32,9 +32,24 @@ uint64_t source_place(const Tiles& tiles, uint64_t place) {
   return first + from * unit + (place - first) % unit;
 }
 
+// The row among those of all ranks that becomes this row of the matrices.
+uint64_t source_row_of_ranks(const Ranks& ranks, uint64_t row) {
+  const auto count = static_cast<uint64_t>(ranks.count);
+  uint64_t of_rank = 0, before = 0;
+  for (const int64_t rows : ranks.rows) of_rank += static_cast<uint64_t>(rows);
+  for (const int64_t rows : ranks.rows) {
+    const auto own = static_cast<uint64_t>(rows);
+    if (row < own * count) return row / own * of_rank + before + row % own;
+    row -= own * count;
+    before += own;
+  }
+  return row;
+}
+
 // The row of the source that becomes this row. Rotary: halves of a head become adjacent elements.
 uint64_t source_row(const PlannedTensor& tensor, uint64_t row) {
   if (tensor.tiles) return source_place(*tensor.tiles, row);
+  if (tensor.ranks) return source_row_of_ranks(*tensor.ranks, row);
   const auto length = static_cast<uint64_t>(tensor.head_length);
   const bool is_plain = row >= static_cast<uint64_t>(tensor.shape[0] - tensor.plain_rows);
   const bool is_whole =
@@ -118,7 +133,9 @@ class Stream {
          const std::function<void(std::span<const std::byte>)>& sink)
       : tensor_(tensor), type_(type), pool_(pool), sink_(sink) {}
 
-  void put(const SafetensorsEntry& source, uint64_t rows, uint64_t columns) {
+  void put(const SafetensorsEntry& source, uint64_t rows, uint64_t columns,
+           const SafetensorsEntry* scales = nullptr) {
+    scales_ = scales;
     constexpr float kLeastScale = 1e-5f;  // as BitNet has it
     if (tensor_.change == TensorChange::ternary)
       ternary_scale_ = std::max(mean_size(tensor_, source, pool_), kLeastScale);
@@ -129,7 +146,7 @@ class Stream {
       const uint64_t count = std::min(at_once, rows - row);
       const std::byte* from =
           bytes + (static_cast<uint64_t>(tensor_.skipped_rows) + row) * row_bytes;
-      if (moves_rows(tensor_.change) || tensor_.tiles || tensor_.strides || tensor_.scales) {
+      if (moves_rows(tensor_.change) || tensor_.tiles || tensor_.strides || scales_) {
         moved_.resize(count * row_bytes);
         for (uint64_t i = 0; i < count; ++i)
           move_row(bytes, row + i, columns, moved_.data() + i * row_bytes);
@@ -142,7 +159,7 @@ class Stream {
  private:
   void move_row(const std::byte* bytes, uint64_t row, uint64_t columns, std::byte* to) const {
     const uint64_t row_bytes = tensor_.type.row_bytes(columns);
-    if (tensor_.scales) return pack_row(bytes, row, columns / 32, to);
+    if (scales_) return pack_row(bytes, row, columns / 32, to);
     if (tensor_.change == TensorChange::tiled_columns ||
         tensor_.change == TensorChange::by_turns_columns) {
       const uint64_t size = tensor_.type.row_bytes(1);
@@ -174,10 +191,11 @@ class Stream {
   // In the folder a byte has two neighbours; in GGUF the second half of a block is in the high
   // bits, behind the scale.
   void pack_row(const std::byte* bytes, uint64_t row, uint64_t blocks, std::byte* to) const {
-    const bool is_half = tensor_.change != TensorChange::all_mxfp4;
+    const bool is_half =
+        tensor_.change == TensorChange::even_mxfp4 || tensor_.change == TensorChange::odd_mxfp4;
     const uint64_t from = is_half ? 2 * row + (tensor_.change == TensorChange::odd_mxfp4) : row;
     const auto* const scales =
-        reinterpret_cast<const std::byte*>(tensor_.scales->bytes.data()) + from * blocks;
+        reinterpret_cast<const std::byte*>(scales_->bytes.data()) + from * blocks;
     const auto nibble = [](const std::byte* block, uint64_t i) {
       return (block[i / 2] >> (i % 2 * 4)) & std::byte{15};
     };
@@ -228,6 +246,7 @@ class Stream {
   }
 
   const PlannedTensor& tensor_;
+  const SafetensorsEntry* scales_ = nullptr;  // of the source's blocks
   ElementType type_;
   ThreadPool& pool_;
   const std::function<void(std::span<const std::byte>)>& sink_;
@@ -236,12 +255,43 @@ class Stream {
   float ternary_scale_ = 1;
 };
 
+// The bytes of a matrix of which each shard has some rows, or some columns.
+std::string joined(const std::vector<const SafetensorsEntry*>& shards, TensorChange change) {
+  std::string all;
+  if (change == TensorChange::sharded_rows) {
+    for (const SafetensorsEntry* each : shards) all += each->bytes;
+    return all;
+  }
+  const auto rows = static_cast<uint64_t>(shards[0]->shape[0]);
+  const uint64_t row_bytes = shards[0]->bytes.size() / rows;
+  all.reserve(rows * row_bytes * shards.size());
+  for (uint64_t row = 0; row < rows; ++row)
+    for (const SafetensorsEntry* each : shards)
+      all += each->bytes.substr(row * row_bytes, row_bytes);
+  return all;
+}
+
+void put_product(const PlannedTensor& tensor, ElementType type, ThreadPool& pool,
+                 const std::function<void(std::span<const std::byte>)>& sink) {
+  const auto count = static_cast<size_t>(tensor.shape.elements());
+  std::vector<float> values(count, 1.0f), factors(count);
+  for (const SafetensorsEntry* source : tensor.sources) {
+    to_floats(source->type, reinterpret_cast<const std::byte*>(source->bytes.data()), factors,
+              pool);
+    for (size_t i = 0; i < count; ++i) values[i] *= factors[i];
+  }
+  std::vector<std::byte> encoded(type.row_bytes(count));
+  from_floats(type, values, 1, encoded, pool);
+  sink(encoded);
+}
+
 }  // namespace
 
 void produce(const PlannedTensor& tensor, ElementType type, ThreadPool& pool,
              const std::function<void(std::span<const std::byte>)>& sink) {
   if (tensor.sources.empty()) return sink(std::as_bytes(std::span(tensor.computed)));
   const auto elements = static_cast<uint64_t>(tensor.shape.elements()) / tensor.sources.size();
+  if (tensor.change == TensorChange::product) return put_product(tensor, type, pool, sink);
   // The elements of a vector move by themselves.
   const bool is_flat = tensor.shape.rank() == 1 || tensor.change == TensorChange::rotary_elements;
   const bool by_element =
@@ -257,8 +307,16 @@ void produce(const PlannedTensor& tensor, ElementType type, ThreadPool& pool,
       for (uint64_t row = own / columns; row < elements / columns; ++row) sink(zeros);
       continue;
     }
+    if (!tensor.shards.empty() && !tensor.shards[i].empty()) {
+      const std::string bytes = joined(tensor.shards[i], tensor.change);
+      SafetensorsEntry whole = source;
+      whole.bytes = bytes;
+      stream.put(whole, elements / columns, columns);
+      continue;
+    }
     if (tensor.source_scales.empty()) {
-      stream.put(source, elements / columns, columns);
+      stream.put(source, elements / columns, columns,
+                 tensor.block_scales.empty() ? nullptr : tensor.block_scales[i]);
       continue;
     }
     const std::vector<float> values = scaled_weight(source, tensor.source_scales[i], pool);

@@ -17,4 +17,10 @@ bool has_scaled_weights(const JsonView& settings) {
   return true;
 }
 
+bool has_mxfp4_weights(const JsonView& settings) {
+  const std::string method = settings["quant_method"].string_or("");
+  return method == "mxfp4" || (method == "compressed-tensors" &&
+                               settings["format"].string_or("") == "mxfp4-pack-quantized");
+}
+
 }  // namespace prism::llm

@@ -9,4 +9,7 @@ namespace prism::llm {
 // and 8-bit integers by rows or as a whole.
 bool has_scaled_weights(const JsonView& quantization_config);
 
+// Whether the weights of experts have blocks of MXFP4.
+bool has_mxfp4_weights(const JsonView& quantization_config);
+
 }  // namespace prism::llm

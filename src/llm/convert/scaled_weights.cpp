@@ -69,7 +69,7 @@ bool is_scale_name(std::string_view name) {
 }
 
 WeightScales scales_of(const HfFolder& folder, const std::string& name,
-                       const SafetensorsEntry& weight) {
+                       const SafetensorsEntry& weight, int64_t stacked) {
   const auto& all = folder.tensors();
   auto found = all.find(name + "_scale_inv");
   if (found == all.end()) found = all.find(name + "_scale");
@@ -95,6 +95,12 @@ WeightScales scales_of(const HfFolder& folder, const std::string& name,
   } else if (of.rank() == rank && rank > 1 && (rank == 2 || of[0] == matrices)) {
     result.rows = part_of_axis(rows, of[-2], asked[0]);
     result.columns = part_of_axis(columns, of[-1], asked[1]);
+  }
+  if (stacked > 1 && rank == 2 && of.rank() == 2 && of.elements() > 1) {
+    result.matrix_rows = rows / stacked;
+    result.rows =
+        of[0] % stacked == 0 ? part_of_axis(result.matrix_rows, of[0] / stacked, asked[0]) : 0;
+    result.columns = part_of_axis(columns, of[1], asked[1]);
   }
   if (!is_number || result.rows == 0 || result.columns == 0)
     fail(fmt::format("its scales are {} {}", ElementType(scales.type).name(), of.text()));
@@ -123,7 +129,8 @@ std::vector<float> scaled_weight(const SafetensorsEntry& weight, const WeightSca
   const uint64_t part_rows = static_cast<uint64_t>(scales.rows),
                  part_columns = static_cast<uint64_t>(scales.columns);
   // Blocks begin anew with each matrix.
-  const uint64_t matrix_rows = part_rows == all_rows || weight.shape.rank() < 2
+  const uint64_t matrix_rows = scales.matrix_rows > 0 ? static_cast<uint64_t>(scales.matrix_rows)
+                               : part_rows == all_rows || weight.shape.rank() < 2
                                    ? all_rows
                                    : static_cast<uint64_t>(weight.shape[-2]);
   const uint64_t across = (columns + part_columns - 1) / part_columns,

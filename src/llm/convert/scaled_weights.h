@@ -23,12 +23,13 @@ bool is_scale_name(std::string_view name);
 struct WeightScales {
   const SafetensorsEntry* entry = nullptr;
   int64_t rows = 0, columns = 0;  // of the part of a matrix that one scale is for
+  int64_t matrix_rows = 0;        // behind which parts begin anew; 0: the weight's own
 };
 
-// Finds the scales of this tensor. Throws kCorruptFile naming the tensor if there are none or if
-// they do not fit.
+// Finds the scales of this tensor, of which a matrix may be several below each other. Throws
+// kCorruptFile naming the tensor if there are none or if they do not fit.
 WeightScales scales_of(const HfFolder& folder, const std::string& name,
-                       const SafetensorsEntry& weight);
+                       const SafetensorsEntry& weight, int64_t stacked = 1);
 
 // All elements of a weight times their scales.
 std::vector<float> scaled_weight(const SafetensorsEntry& weight, const WeightScales& scales,

@@ -4,6 +4,9 @@ import math
 import torch
 from torch.nn.functional import relu, silu
 
+import published_grok
+import published_kimi
+import published_mimo
 import published_rwkv
 from published_parts import (USUAL, attention, best, causal, decoder, gated, layers_of, mixed, to_one, turned,
                              usual_attention)
@@ -196,4 +199,7 @@ MODELS = {
         USUAL, architectures=["GroveMoeForCausalLM"], decoder_sparse_step=1, head_dim=16, mlp_only_layers=[],
         moe_intermediate_size=24, norm_topk_prob=True, num_experts=8, num_experts_per_tok=3)),
     **published_rwkv.MODELS,
+    **published_kimi.MODELS,
+    **published_grok.MODELS,
+    **published_mimo.MODELS,
 }
