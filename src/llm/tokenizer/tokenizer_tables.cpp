@@ -61,6 +61,8 @@ TokenizerTables TokenizerTables::from(const GgufFile& file) {
   tables.add_separator = boolean(file, "tokenizer.ggml.add_sep_token");
   tables.add_space_prefix = boolean(file, "tokenizer.ggml.add_space_prefix");
   tables.remove_extra_spaces = boolean(file, "tokenizer.ggml.remove_extra_whitespaces");
+  tables.break_repeated = integer(file, "tokenizer.ggml.break_around_repeated_chars");
+  tables.break_spaces = integer(file, "tokenizer.ggml.break_around_consecutive_spaces");
   tables.lowercase = boolean(file, "tokenizer.ggml.normalizer.lowercase");
   tables.strip_accents = boolean(file, "tokenizer.ggml.normalizer.strip_accents");
   // Phi-3's special tokens absorb the following space; only the model's name identifies it.

@@ -436,7 +436,7 @@ TEST(Tokenizer, TellsWhatIsWrong) {
   tables.scores.pop_back();
   EXPECT_EQ(code_of(tables), ErrorCode::kCorruptFile);
   tables = spm_tables();
-  tables.model = "plamo2";
+  tables.model = "hybriddna";
   EXPECT_EQ(code_of(tables), ErrorCode::kNotSupported);
   tables = TokenizerTables{};
   tables.model = "llama";
