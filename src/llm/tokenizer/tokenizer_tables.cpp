@@ -36,6 +36,12 @@ TokenizerTables TokenizerTables::from(const GgufFile& file) {
   TokenizerTables tables;
   tables.model = file.string("tokenizer.ggml.model");
   tables.pre = file.string_or("tokenizer.ggml.pre", "");
+  // Other names of these.
+  if (tables.model == "none") tables.model = "no_vocab";
+  if (tables.model == "whitespace") {
+    tables.model = "gpt2";
+    tables.pre = "whitespace";
+  }
   tables.tokens = file.strings("tokenizer.ggml.tokens");
   tables.merges = file.strings("tokenizer.ggml.merges");
   // A vocabulary of characters has an empty list.
