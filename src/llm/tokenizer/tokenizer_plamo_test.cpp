@@ -126,7 +126,8 @@ TEST(TokenizerPlamo, NoSegmentationIsBetter) {
                                               {"ba", -1.5f},
                                               {"bab", -3.5f},
                                               {"abab", -5},
-                                              {"bbbab", -6}});
+                                              {"bbbab", -6},
+                                              {"aabaab", -7.5f}});
   const Tokenizer tokenizer(tables);
   const auto score_of = [&](int32_t id) {
     return id < 261 ? -1000.f : tables.scores[static_cast<size_t>(id)];
