@@ -9,14 +9,15 @@ endif()
 
 set(source ${CMAKE_CURRENT_SOURCE_DIR}/src)
 file(GLOB parser_sources CONFIGURE_DEPENDS ${source}/base/*.cpp ${source}/base/*/*.cpp ${source}/llm/gguf/gguf*.cpp
-     ${source}/llm/chat_format/*.cpp ${source}/llm/convert/*.cpp ${source}/llm/grammar/*.cpp ${source}/llm/template/*.cpp ${source}/llm/tokenizer/*.cpp)
+     ${source}/llm/chat_format/*.cpp ${source}/llm/convert/hf_*.cpp ${source}/llm/grammar/*.cpp
+     ${source}/llm/template/*.cpp ${source}/llm/tokenizer/*.cpp)
 list(FILTER parser_sources EXCLUDE REGEX "_test\\.cpp$")
-# What writes the tensors of a folder computes with them.
-list(FILTER parser_sources EXCLUDE REGEX "llm/convert/(convert_folder|planned_tensors|produce_tensor|scaled_weights)")
 foreach(name cli/command_line cli/conversation_text cli/fit_options cli/input cli/sampling_arguments cli/text_wrap
         cpu/convert cpu/half cpu/nearest/code_distance
         cpu/nearest/nearest cpu/nearest/score_tile
-        dsl/builder dsl/operations dsl/philox dsl/values ir/kernel llm/generate/candidates llm/generate/known_models llm/generate/generation
+        dsl/builder dsl/operations dsl/philox dsl/values ir/kernel llm/convert/quantisation_settings
+        llm/convert/sentence_piece_model llm/convert/sentence_settings
+        llm/generate/candidates llm/generate/known_models llm/generate/generation
         llm/generate/penalties llm/generate/prompt_file llm/generate/sampler llm/generate/text_stream llm/model/finite_values
         llm/store/content_version llm/store/http_headers llm/store/resume runtime/device_records
         runtime/discovery/choice_record runtime/discovery/timed_record runtime/measure/calibration_record

@@ -1,7 +1,10 @@
-// Fuzzes tokenizer.json and tokenizer_config.json of Hugging Face folders: they are rejected, or
-// the metadata made of them can be read again, and encodes text if a tokenizer accepts it.
+// Fuzzes tokenizer.json and tokenizer_config.json of Hugging Face folders, and the lists of tokens
+// of PLaMo and RWKV: they are rejected, or the metadata made of them can be read again, and encodes
+// text if a tokenizer accepts it.
 //
-// The input is two files with a zero byte between them.
+// The input is two files with a zero byte between them. The first is PLaMo's list if it begins with
+// '[', to which the tokens of all bytes are added, and RWKV's if it begins with a digit.
+#include <cctype>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -9,7 +12,11 @@
 #include <sstream>
 #include <string>
 
+#include <fmt/format.h>
+
 #include "llm/convert/hf_folder.h"
+#include "llm/convert/hf_plamo_vocabulary.h"
+#include "llm/convert/hf_rwkv_vocabulary.h"
 #include "llm/convert/hf_tokenizer.h"
 #include "prism/error.h"
 #include "prism/llm/gguf.h"
@@ -22,8 +29,15 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   constexpr int64_t kVocabulary = 300;
   std::istringstream in(std::string(reinterpret_cast<const char*>(data), size));
   std::map<std::string, std::string> files = {{"config.json", "{}"}};
-  for (const char* name : {"tokenizer.json", "tokenizer_config.json"})
-    if (std::string content; std::getline(in, content, '\0')) files[name] = content;
+  std::string content;
+  if (std::getline(in, content, '\0')) {
+    const bool is_plamo = content.starts_with('['),
+               is_rwkv = !content.empty() && std::isdigit(static_cast<unsigned char>(content[0]));
+    for (int byte = 0; is_plamo && byte < 256; ++byte)
+      content += fmt::format("\n[\"<0x{:02X}>\", 0, \"BYTE\"]", byte);
+    files[is_plamo ? kPlamoVocabulary : is_rwkv ? kRwkvVocabulary : "tokenizer.json"] = content;
+  }
+  if (std::getline(in, content, '\0')) files["tokenizer_config.json"] = content;
   GgufWriter writer;
   try {
     writer.set("general.architecture", "llama");

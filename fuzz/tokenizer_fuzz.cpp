@@ -8,6 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include <fmt/format.h>
+
 #include "base/utf8.h"
 #include "llm/tokenizer/pre_tokenizer.h"
 #include "prism/error.h"
@@ -30,6 +32,12 @@ std::vector<std::string_view> take_lines(std::string_view* rest) {
   return lines;
 }
 
+std::vector<std::string> byte_names() {
+  std::vector<std::string> names;
+  for (int byte = 0; byte < 256; ++byte) names.push_back(fmt::format("<0x{:02X}>", byte));
+  return names;
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
@@ -37,13 +45,24 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   static const std::vector<std::string_view> types = pre_tokenizer_types();
   std::string_view rest(reinterpret_cast<const char*>(data) + 3, size - 3);
   TokenizerTables tables;
-  tables.model = std::vector<std::string>{"llama", "gpt2", "gemma4", "bert", "t5"}[data[0] % 5];
+  static const std::vector<std::string> models = {"llama", "gpt2", "gemma4", "bert",
+                                                  "t5",    "rwkv", "plamo2"};
+  tables.model = models[data[0] % models.size()];
   tables.pre = types[data[1] % types.size()];
   tables.tokens = take_lines(&rest);
   for (size_t i = 0; i < tables.tokens.size(); ++i) {
     tables.scores.push_back(static_cast<float>(data[i % size]) - 100);
     tables.types.push_back(static_cast<TokenType>((data[2] & 1) ? data[i % size] % 7 : 1));
   }
+  // PLaMo needs the tokens of all bytes.
+  static const std::vector<std::string> bytes = byte_names();
+  for (size_t i = 0; tables.model == "plamo2" && i < bytes.size(); ++i) {
+    tables.tokens.push_back(bytes[i]);
+    tables.scores.push_back(0);
+    tables.types.push_back(TokenType::byte);
+  }
+  tables.break_repeated = data[1] % 4;
+  tables.break_spaces = data[1] % 3;
   tables.merges = take_lines(&rest);
   tables.add_space_prefix = (data[2] & 2) != 0;
   tables.add_bos = (data[2] & 4) != 0;

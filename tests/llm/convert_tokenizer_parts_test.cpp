@@ -1,7 +1,8 @@
 // Converts folders whose tokenizer is in other files than tokenizer.json: tiktoken's ranks,
-// vocab.json with merges.txt, and the SentencePiece file of ChatGLM.
+// vocab.json with merges.txt, PLaMo's tokenizer.jsonl, and the SentencePiece file of ChatGLM.
 #include <filesystem>
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
@@ -167,7 +168,76 @@ TEST(ConvertTokenizerParts, UnknownFilesAreNamed) {
       has(refusal({{"vocab.json", "{}"}, {"merges.txt", ""}, {"tokenizer_config.json", config}},
                   ErrorCode::kNotSupported),
           "RobertaTokenizer"));
-  EXPECT_TRUE(has(refusal({{"tokenizer.jsonl", "[]"}}, ErrorCode::kNotSupported), "PLaMo"));
+}
+
+// The lines of PLaMo's vocabulary: special tokens, all bytes, then these.
+std::string plamo_lines(const std::string& pieces) {
+  std::string lines = R"(["<|plamo:unk|>", 0.0, "UNKNOWN", 1, null, 0, "x"]
+["<|plamo:bos|>", 0.0, "CONTROL"]
+["<|plamo:eos|>", 0.0, "CONTROL"]
+["<|plamo:pad|>", 0.0, "CONTROL"]
+["<|plamo:op|>", 0.0, "NORMAL"]
+)";
+  for (int byte = 0; byte < 256; ++byte)
+    lines += fmt::format("[\"<0x{:02X}>\", 0, \"BYTE\"]\n", byte);
+  return lines + pieces;
+}
+
+TEST(ConvertTokenizerParts, PlamosLinesGiveScores) {
+  const Files files = {{"tokenizer.jsonl", plamo_lines(R"(["a", -2.0, "NORMAL"]
+
+["b", -2.5]
+["ab", -4.00004999, "NORMAL"]
+["\n日本", -6, "NORMAL"]
+)")},
+                       {"tokenizer_config.json", R"({
+    "bos_token": "<|plamo:bos|>", "eos_token": "<|plamo:eos|>", "unk_token": "<|plamo:unk|>",
+    "pad_token": {"content": "<|plamo:pad|>"}, "add_bos_token": true, "add_eos_token": false,
+    "added_tokens_decoder": {"0": {"content": "<|plamo:unk|>", "special": true},
+                             "265": {"content": "<tool>", "special": true}}})"}};
+  const HfTestFolder folder(test::hf_model("openelm"));
+  const GgufFile file = converted(folder, files, 268);
+  EXPECT_EQ(file.string("tokenizer.ggml.model"), "plamo2");
+  EXPECT_EQ(file.string("tokenizer.ggml.pre"), "default");
+  EXPECT_FALSE(file.boolean("tokenizer.ggml.add_space_prefix"));
+  EXPECT_FALSE(file.has("tokenizer.ggml.break_around_repeated_chars"));
+  EXPECT_EQ(file.integer("tokenizer.ggml.padding_token_id"), 3);
+  EXPECT_EQ(file.floats("tokenizer.ggml.scores")[263], -4.f);
+  const Tokenizer made = Tokenizer::from(file);
+  EXPECT_EQ(made.encode("ab\n日本<tool>é"), (std::vector<int32_t>{1, 263, 264, 265, 200, 174}));
+  EXPECT_EQ(made.type(0), TokenType::unknown);
+  EXPECT_EQ(made.type(4), TokenType::control);
+  EXPECT_EQ(made.type(5 + 'a'), TokenType::byte);
+  EXPECT_EQ(made.type(267), TokenType::unused);
+  EXPECT_EQ(made.unknown(), 0);
+  EXPECT_EQ(made.eos(), 2);
+  EXPECT_EQ(made.eot(), 4);
+  EXPECT_TRUE(made.adds_bos());
+  EXPECT_FALSE(made.adds_eos());
+}
+
+TEST(ConvertTokenizerParts, Plamo3KeepsWhereItCuts) {
+  const Files files = {{"tokenizer.jsonl", plamo_lines("[\"a\", -2]\n[\"b\", -2]\n[\"ab\", -1]\n")},
+                       {"tokenizer_config.json", R"({"break_around_repeated_chars_threshold": 3,
+                                    "break_around_consecutive_spaces_threshold": null})"}};
+  const HfTestFolder folder(test::hf_model("openelm"));
+  const Tokenizer made = Tokenizer::from(converted(folder, files, 264));
+  EXPECT_EQ(made.encode("aab"), (std::vector<int32_t>{261, 263}));
+  EXPECT_EQ(made.encode("aaab"), (std::vector<int32_t>{261, 261, 261, 262}));
+}
+
+TEST(ConvertTokenizerParts, LinesThatAreNoTokensAreNamed) {
+  const auto said = [](const std::string& line) {
+    return refusal({{"tokenizer.jsonl", "[\"a\", -2]\n" + line + "\n"}}, ErrorCode::kCorruptFile);
+  };
+  EXPECT_TRUE(has(said("[\"b\"]"), "line 2, \"[\"b\"]\", is not [text, score, kind]"));
+  EXPECT_TRUE(has(said("[\"b\", -1"), "line 2"));
+  EXPECT_TRUE(has(said("[\"b\", NaN]"), "line 2"));
+  EXPECT_TRUE(has(said("[\"b\", -1e300]"), "line 2"));
+  EXPECT_TRUE(has(said("[\"a\", -1]"), "has the ids 0 and 1"));
+  std::string many;
+  for (int i = 0; i < 64; ++i) many += fmt::format("[\"t{}\", -1]\n", i);
+  EXPECT_TRUE(has(said(many), "the embedding has 64 rows"));
 }
 
 // ChatGLM's code adds tokens behind the pieces of its file.

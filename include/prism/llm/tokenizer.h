@@ -33,18 +33,21 @@ enum class TokenType : uint8_t {
 // The tables of a tokenizer, named as in `tokenizer.ggml.*`. The views must outlive the tokenizer
 // or be owned by keep_alive.
 struct TokenizerTables {
-  std::string model;  // llama, gpt2, gemma4, bert, t5
+  std::string model;  // llama, gpt2, gemma4, bert, t5, rwkv, plamo2
   std::string pre;    // gpt2: the pre-tokenizer; see pre_tokenizer.h
   std::vector<std::string_view> tokens;
-  std::vector<float> scores;             // llama, t5
+  std::vector<float> scores;             // llama, t5, plamo2
   std::vector<TokenType> types;          // empty: all normal
   std::vector<std::string_view> merges;  // gpt2: "left right", in order of merge rank
   // Ids outside the vocabulary count as absent; some files write 2^32 - 1 for none.
   std::optional<int64_t> bos, eos, eot, eom, unknown, separator;
   std::optional<bool> add_bos, add_eos, add_separator, add_space_prefix, remove_extra_spaces;
   std::optional<bool> lowercase, strip_accents;  // bert
-  std::vector<uint8_t> character_map;            // t5: precompiled_charsmap
-  bool strip_after_special = false;              // drop spaces after a special token (phi-3)
+  // plamo2 with PLaMo 3's rules: no token spans the border of a run of this many equal characters,
+  // or of this many spaces.
+  std::optional<int64_t> break_repeated, break_spaces;
+  std::vector<uint8_t> character_map;  // t5: precompiled_charsmap
+  bool strip_after_special = false;    // drop spaces after a special token (phi-3)
   std::shared_ptr<const void> keep_alive;
 
   static TokenizerTables from(const GgufFile& file);
@@ -65,7 +68,7 @@ class Tokenizer {
   explicit Tokenizer(TokenizerTables tables);
 
   // Does not add a second BOS if the text starts with one. Invalid UTF-8 is encoded as byte tokens
-  // if the vocabulary has them, otherwise as U+FFFD.
+  // if the vocabulary has them, otherwise, and by plamo2, as U+FFFD.
   std::vector<int32_t> encode(std::string_view text, EncodeOptions options = {}) const;
 
   // The bytes of a token, possibly a partial character (see TextStream); empty for control and

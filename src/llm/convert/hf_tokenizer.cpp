@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "base/printable.h"
+#include "llm/convert/hf_plamo_vocabulary.h"
 #include "llm/convert/hf_pre_tokenizer.h"
 #include "llm/convert/hf_rwkv_vocabulary.h"
 #include "llm/convert/hf_tokenizer_parts.h"
@@ -221,8 +222,8 @@ void add_chatglm_tokens(int64_t first, HfVocabulary& vocabulary) {
   vocabulary.add_added(JsonView(tokens));
 }
 
-// A folder with SentencePiece's own file, or RWKV's: of the first, the settings beside it say what
-// surrounds a text.
+// A folder with the own file of SentencePiece, RWKV or PLaMo: of the first, the settings beside it
+// say what surrounds a text.
 void write_sentence_piece_folder(const HfFolder& folder, int64_t rows, GgufWriter& to) {
   std::optional<std::string> bytes = folder.text("tokenizer.model");
   if (!bytes) bytes = folder.text("spiece.model");
@@ -255,11 +256,19 @@ void write_sentence_piece_folder(const HfFolder& folder, int64_t rows, GgufWrite
     write_rwkv_vocabulary(*lines, vocabulary, to);
     return vocabulary.write(to);
   }
-  if (folder.text("tokenizer.jsonl"))
-    throw Error(ErrorCode::kNotSupported,
-                fmt::format("{}: tokenizer.jsonl is a tokenizer of PLaMo 2 and 3, which Prism does "
-                            "not have; a tokenizer.json or tokenizer.model is needed",
-                            folder.path()));
+  if (const std::optional<std::string> lines = folder.text(kPlamoVocabulary)) {
+    HfVocabulary vocabulary(rows);
+    const Json config = folder.json("tokenizer_config.json").value_or(Json::object());
+    write_plamo_vocabulary(*lines, JsonView(config), vocabulary, to);
+    for (const auto& [id, token] : JsonView(config)["added_tokens_decoder"].members())
+      vocabulary.add_added(id, token);
+    const SpecialNames names(folder, vocabulary);
+    for (const auto& [role, name] :
+         {std::pair("bos", "bos"), std::pair("eos", "eos"), std::pair("unknown", "unk"),
+          std::pair("padding", "pad"), std::pair("seperator", "sep")})  // sic
+      set_id(to, role, names.find(name));
+    return vocabulary.write(to);
+  }
   throw Error(
       ErrorCode::kNotFound,
       fmt::format(

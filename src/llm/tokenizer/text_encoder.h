@@ -44,6 +44,9 @@ std::unique_ptr<TextEncoder> make_wordpiece_encoder(const Vocabulary& vocabulary
 std::unique_ptr<TextEncoder> make_unigram_encoder(const Vocabulary& vocabulary,
                                                   const TokenizerTables& tables, bool space_prefix);
 std::unique_ptr<TextEncoder> make_rwkv_encoder(const Vocabulary& vocabulary);
+// Throws kCorruptFile for a vocabulary without the tokens of all bytes or without sane scores.
+std::unique_ptr<TextEncoder> make_plamo_encoder(const Vocabulary& vocabulary,
+                                                const TokenizerTables& tables);
 // For files without a vocabulary: throws kNotSupported.
 std::unique_ptr<TextEncoder> make_no_encoder();
 

@@ -35,11 +35,12 @@ KindDefaults defaults_of(const TokenizerTables& tables) {
   if (tables.model == "t5") return {-1, 1, 2, -1, false, true, false, true};
   if (tables.model == "rwkv" || tables.model == "no_vocab")
     return {-1, -1, -1, -1, false, false, false, false};
+  if (tables.model == "plamo2") return {1, 2, 0, -1, false, false, false, false};
   throw Error(
       ErrorCode::kNotSupported,
       fmt::format(
           "tokenizer: model \"{}\" is not supported; supported are llama, gpt2, gemma4, bert, t5, "
-          "rwkv, no_vocab",
+          "rwkv, plamo2, no_vocab",
           tables.model));
 }
 
@@ -70,8 +71,10 @@ Vocabulary make_vocabulary(TokenizerTables* tables) {
   };
   check("tokenizer.ggml.scores", tables->scores.size());
   check("tokenizer.ggml.token_type", tables->types.size());
-  for (float& score : tables->scores)
-    if (std::isnan(score)) score = 0;
+  if (tables->model != "plamo2") {  // which refuses them
+    for (float& score : tables->scores)
+      if (std::isnan(score)) score = 0;
+  }
   if (tables->types.empty()) tables->types.assign(count, TokenType::normal);
   tables->types.resize(count);
   return {TextTable(tables->tokens), tables->scores, tables->types, -1};
@@ -132,6 +135,7 @@ struct Tokenizer::State {
       if (!tables.add_separator) add_separator = add_bos && add_eos && bos >= 0;
     }
     if (model == "rwkv") encoder = make_rwkv_encoder(vocabulary);
+    if (model == "plamo2") encoder = make_plamo_encoder(vocabulary, tables);
     if (model == "no_vocab") encoder = make_no_encoder();
     special = std::make_unique<SpecialTokens>(vocabulary);
   }

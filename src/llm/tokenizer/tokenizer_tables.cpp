@@ -36,6 +36,12 @@ TokenizerTables TokenizerTables::from(const GgufFile& file) {
   TokenizerTables tables;
   tables.model = file.string("tokenizer.ggml.model");
   tables.pre = file.string_or("tokenizer.ggml.pre", "");
+  // Other names of these.
+  if (tables.model == "none") tables.model = "no_vocab";
+  if (tables.model == "whitespace") {
+    tables.model = "gpt2";
+    tables.pre = "whitespace";
+  }
   tables.tokens = file.strings("tokenizer.ggml.tokens");
   tables.merges = file.strings("tokenizer.ggml.merges");
   // A vocabulary of characters has an empty list.
@@ -61,6 +67,8 @@ TokenizerTables TokenizerTables::from(const GgufFile& file) {
   tables.add_separator = boolean(file, "tokenizer.ggml.add_sep_token");
   tables.add_space_prefix = boolean(file, "tokenizer.ggml.add_space_prefix");
   tables.remove_extra_spaces = boolean(file, "tokenizer.ggml.remove_extra_whitespaces");
+  tables.break_repeated = integer(file, "tokenizer.ggml.break_around_repeated_chars");
+  tables.break_spaces = integer(file, "tokenizer.ggml.break_around_consecutive_spaces");
   tables.lowercase = boolean(file, "tokenizer.ggml.normalizer.lowercase");
   tables.strip_accents = boolean(file, "tokenizer.ggml.normalizer.strip_accents");
   // Phi-3's special tokens absorb the following space; only the model's name identifies it.

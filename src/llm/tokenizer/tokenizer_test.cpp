@@ -400,6 +400,25 @@ TEST(TokenizerUnigram, NormalisesByTheMapOfTheFile) {
   EXPECT_EQ(Tokenizer(tables).encode("abc"), tokenizer.encode("abc"));
 }
 
+TEST(Tokenizer, ModelsHaveOtherNames) {
+  GgufWriter writer;
+  std::string header;  // the tokenizer reads the file's bytes
+  const auto from_file = [&] {
+    header = writer.header();
+    return Tokenizer::from(GgufFile::parse(std::as_bytes(std::span(header))));
+  };
+  writer.set("tokenizer.ggml.model", "whitespace");
+  writer.set("tokenizer.ggml.tokens", std::vector<std::string>{"<unk>", "a", "b", "ab"});
+  writer.set("tokenizer.ggml.merges", std::vector<std::string>{"a b"});
+  EXPECT_EQ(from_file().encode(" ab\n b"), (Ids{3, 2}));
+  writer.set("tokenizer.ggml.model", "none");
+  const std::vector<std::byte> table(12);
+  writer.add_tensor("token_embd.weight", {3, 1}, DType::f32, table);
+  EXPECT_EQ(from_file().size(), 3u);
+  EXPECT_EQ(from_file().model(), "no_vocab");
+  EXPECT_THROW(from_file().encode("a"), Error);
+}
+
 TEST(Tokenizer, TellsWhatIsWrong) {
   const auto code_of = [](TokenizerTables tables) {
     try {
@@ -436,7 +455,7 @@ TEST(Tokenizer, TellsWhatIsWrong) {
   tables.scores.pop_back();
   EXPECT_EQ(code_of(tables), ErrorCode::kCorruptFile);
   tables = spm_tables();
-  tables.model = "plamo2";
+  tables.model = "hybriddna";
   EXPECT_EQ(code_of(tables), ErrorCode::kNotSupported);
   tables = TokenizerTables{};
   tables.model = "llama";
