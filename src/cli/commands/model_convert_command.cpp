@@ -60,12 +60,12 @@ void add_model_convert_command(const Command& model) {
                              fmt::join(llm::quantise_mix_names(), ", ")));
   command.option("--name", options->name, "the model's name (default: the folder's)");
   command.flag("--overwrite", options->overwrite, "replace an output that exists");
-  command.footer(fmt::format(
-      "Architectures: {}.\nCommands that take a model also take such a folder; it is converted "
-      "into "
-      "the cache folder once.\nExample:\n  prism model convert all-MiniLM-L6-v2 minilm.gguf --type "
-      "F16",
-      fmt::join(llm::hf_architecture_names(), ", ")));
+  command.footer(
+      fmt::format("It knows {} names of architectures in config.json; docs/models.md lists "
+                  "them.\nCommands that "
+                  "take a model also take such a folder; it is converted into the cache folder "
+                  "once.\nExample:\n  prism model convert all-MiniLM-L6-v2 minilm.gguf --type F16",
+                  llm::hf_architecture_names().size()));
   command.run([options] { return convert(*options); });
 }
 

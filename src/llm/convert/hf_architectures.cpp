@@ -9,6 +9,7 @@
 #include <fmt/ranges.h>
 
 #include "base/printable.h"
+#include "base/suggest.h"
 #include "llm/convert/hf_rules.h"
 #include "llm/convert/quantisation_settings.h"
 #include "prism/error.h"
@@ -233,6 +234,21 @@ int64_t window_of(const JsonView& config) {
 
 }  // namespace
 
+namespace {
+
+// A known name like this one, or nothing. Endings that most names share do not count.
+std::string nearest_architecture(const std::string& name) {
+  const auto beginning = [](std::string_view whole) { return whole.substr(0, whole.find("For")); };
+  const std::vector<std::string_view> names = hf_architecture_names();
+  std::vector<std::string> beginnings;
+  for (const std::string_view each : names) beginnings.emplace_back(beginning(each));
+  const std::string near = nearest_name(beginning(name), beginnings);
+  const auto found = std::ranges::find(beginnings, near);
+  return near.empty() ? "" : std::string(names[static_cast<size_t>(found - beginnings.begin())]);
+}
+
+}  // namespace
+
 const HfArchitecture& hf_architecture(const JsonView& config) {
   std::string found = "nothing";
   for (const JsonView& each : config["architectures"].items()) {
@@ -240,10 +256,14 @@ const HfArchitecture& hf_architecture(const JsonView& config) {
     for (const HfArchitecture& row : table())
       if (row.name == found && (!row.fits || row.fits(config))) return row;
   }
-  throw Error(ErrorCode::kNotSupported,
-              fmt::format("config.json: architectures names {}, which cannot be converted; "
-                          "supported are {}",
-                          printable(found), fmt::join(hf_architecture_names(), ", ")));
+  const size_t known = hf_architecture_names().size();
+  const std::string near = nearest_architecture(found);
+  throw Error(
+      ErrorCode::kNotSupported,
+      fmt::format(
+          "config.json: architectures names {}, which cannot be converted{}; docs/models.md "
+          "lists the {} names that can, and says how to ask for another",
+          printable(found), near.empty() ? "" : fmt::format(" (but {} can)", near), known));
 }
 
 std::vector<std::string_view> hf_architecture_names() {
