@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
-"""Writes the lists of architectures and pre-tokenizers in docs/models.md from the sources.
+"""Writes the lists of architectures and pre-tokenizers in docs/models.md and README.md from the sources.
 
 usage: scripts/models_table.py [--check]
 --check changes nothing and fails if a list is stale.
+Both fail if a test does not compare what the list says it compares.
 """
 import pathlib
 import re
+import subprocess
 import sys
 import textwrap
 
@@ -14,13 +16,71 @@ LIST = ROOT / "src" / "llm" / "architectures" / "architecture_list.inc"
 PRE_TYPES = ROOT / "src" / "llm" / "tokenizer" / "pre_tokenizer_types.cpp"
 VOCABULARIES = ROOT / "tests" / "llm" / "tokenizer_files_test.cpp"
 PAGE = ROOT / "docs" / "models.md"
+README = ROOT / "README.md"
+TESTS = ROOT / "tests"
+ARCHIVE = ROOT.parent / "shared" / "expected" / "architectures.tar.xz"
 ENTRY = re.compile(r'PRISM_ARCHITECTURE\(\s*"([^"]+)",\s*\w+,\s*"([^"]+)"\)')
 NAMES = re.compile(r'\{\{((?:"[^"]+",?\s*)+)\},')
 
 
+# What an architecture's logits or vectors are compared with, and the test that names it. All others are in the archive of
+# tiny models with llama.cpp's logits, which expected_architectures_device_test.cpp reads whole.
+FLOAT64, SAME_LAYERS = "float64", "architectures with the same layers"
+OTHERS = {
+    FLOAT64: {
+        "llm/architectures_device_test.cpp": ["bert", "chameleon"],
+        "llm/convert_variants_test.cpp": ["plm"],
+        "llm/encoders_device_test.cpp": ["eurobert", "gemma-embedding", "jina-bert-v2", "jina-bert-v3", "llama-embed",
+                                         "modern-bert", "neo-bert", "nomic-bert", "nomic-bert-moe"],
+        "llm/rwkv_qwen_device_test.cpp": ["arwkv7", "rwkv6qwen2"],
+        "support/models/tiny_deepseek4.cpp": ["deepseek4"],
+        "support/models/tiny_granite_switch.cpp": ["graniteswitch"],
+        "support/models/tiny_t5.cpp": ["t5encoder"],
+    },
+    SAME_LAYERS: {
+        "llm/file_variants_test.cpp": ["cogvlm", "deepseek2-ocr", "hunyuan_vl", "paddleocr"],
+    },
+}
+
+
+def compared_with():
+    """What each architecture outside the archive is compared with."""
+    found = {}
+    for reference, tests in OTHERS.items():
+        for test, names in tests.items():
+            text = (TESTS / test).read_text(encoding="utf-8")
+            for name in names:
+                if f'"{name}"' not in text:
+                    sys.exit(f"tests/{test} does not name {name}: correct OTHERS in scripts/models_table.py")
+                found[name] = reference
+    return found
+
+
+def check_archive(known, others):
+    if not ARCHIVE.exists():
+        return
+    listed = subprocess.run(["tar", "-tf", ARCHIVE], check=True, capture_output=True, text=True).stdout
+    stems = {pathlib.PurePath(line).stem for line in listed.splitlines() if line.endswith(".gguf")}
+    compared = {name for name in known if stems & {name, f"{name}-moe", f"{name}-dense"}}
+    if wrong := sorted((set(known) - compared) ^ set(others)):
+        sys.exit(f"{', '.join(wrong)}: either in the archive of tiny models or in OTHERS of scripts/models_table.py, "
+                 "not in both or neither")
+
+
 def architectures():
     entries = sorted(ENTRY.findall(LIST.read_text(encoding="utf-8")))
-    return "| in files | models |\n|---|---|\n" + "".join(f"| `{name}` | {models} |\n" for name, models in entries)
+    others = compared_with()
+    check_archive([name for name, _ in entries], others)
+    return "| in files | models | compared with |\n|---|---|---|\n" + "".join(
+        f"| `{name}` | {models} | {others.get(name, 'llama.cpp')} |\n" for name, models in entries)
+
+
+def models():
+    """The models of the table in one sentence, each once."""
+    entries = ENTRY.findall(LIST.read_text(encoding="utf-8"))
+    names = "; ".join(sorted((models for _, models in entries), key=str.lower))
+    summary = f"<details><summary>Models of {len(entries)} architectures run</summary>\n\n"
+    return summary + textwrap.fill(names + ".", 120, break_on_hyphens=False) + "\n</details>\n"
 
 
 def pre_tokenizers():
@@ -35,18 +95,25 @@ def pre_tokenizers():
                                  break_long_words=False) + "\n" for line in lines)
 
 
-def main():
-    page = new = PAGE.read_text(encoding="utf-8")
-    for name, make in (("architectures", architectures), ("pre-tokenizers", pre_tokenizers)):
+def replaced(text, lists):
+    for name, make in lists:
         begin, end = f"<!-- begin {name}: scripts/models_table.py -->\n", f"<!-- end {name} -->"
-        before, rest = new.split(begin)
-        new = before + begin + make() + end + rest.split(end)[1]
+        before, rest = text.split(begin)
+        text = before + begin + make() + end + rest.split(end)[1]
+    return text
+
+
+def main():
+    pages = {PAGE: [("architectures", architectures), ("pre-tokenizers", pre_tokenizers)], README: [("models", models)]}
+    for page, lists in pages.items():
+        text = page.read_text(encoding="utf-8")
+        new = replaced(text, lists)
+        if "--check" not in sys.argv[1:]:
+            page.write_text(new, encoding="utf-8")
+        elif new != text:
+            sys.exit(f"{page.relative_to(ROOT)}: a list is stale; run scripts/models_table.py")
     if "--check" in sys.argv[1:]:
-        if new != page:
-            sys.exit("docs/models.md: a list is stale; run scripts/models_table.py")
         print(f"docs/models.md lists {architectures().count(chr(10)) - 2} architectures")
-        return
-    PAGE.write_text(new, encoding="utf-8")
 
 
 if __name__ == "__main__":
