@@ -20,8 +20,8 @@ FAMILIES = {"elementwise": "arithmetic, comparison, functions, activations", "vi
             "reduce": "sum, mean, max, min, argmax, variance", "quantise": "to and from block types",
             "conv": "convolutions, pooling", "matmul": "products, dense and quantised",
             "expert_matmul": "rows routed to experts",
-            "softmax": "softmax, log-softmax, cross-entropy", "norm": "layer norm, RMS norm",
-            "attention": "attention", "sort": "top-k, sort", "nearest": "nearest rows (vector search)", "scan": "cumulative sums",
+            "softmax": "softmax, log-softmax, cross-entropy, Sinkhorn's balancing", "norm": "layer norm, RMS norm",
+            "attention": "attention", "indexer": "the choice of keys for sparse attention", "sort": "top-k, sort", "nearest": "nearest rows (vector search)", "scan": "cumulative sums",
             "bounded": "masks of bounded dimensions",
             "recurrence": "short convolutions, state-space scans, delta rule, RWKV",
             "training": "gradients with kernels of their own, sums of squares, Adam"}

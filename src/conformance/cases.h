@@ -12,6 +12,7 @@
   family(matmul) \
   family(expert_matmul) \
   family(attention) \
+  family(indexer) \
   family(view_gradient) \
   family(index) \
   family(create) \

@@ -1,10 +1,12 @@
-// Cases of softmax and cross entropy: every float type, lengths from 1 to more than a group holds,
-// every axis, infinities, ignored rows.
+// Cases of softmax, cross entropy and Sinkhorn's balancing: every float type, lengths from 1 to
+// more than a group holds, every axis, infinities, ignored rows.
+#include <array>
 #include <cmath>
 
 #include <fmt/format.h>
 
 #include "conformance/cases.h"
+#include "ops/rows/sinkhorn.h"
 #include "prism/ops/elementwise.h"
 #include "prism/ops/softmax.h"
 
@@ -94,6 +96,46 @@ OpCase entropy_case(DType type, int64_t rows, int64_t classes, bool mean, bool i
   return test;
 }
 
+// Matrices of n rows and columns, balanced in float64.
+Values balanced(Values x, size_t n, int64_t steps, double epsilon) {
+  for (size_t first = 0; first < x.size(); first += n * n) {
+    const auto at = [&](size_t row, size_t column) -> double& {
+      return x[first + row * n + column];
+    };
+    for (size_t row = 0; row < n; ++row) {
+      double sum = 0;
+      for (size_t i = 0; i < n; ++i) sum += std::exp(at(row, i));
+      for (size_t i = 0; i < n; ++i) at(row, i) = std::exp(at(row, i)) / sum + epsilon;
+    }
+    for (int64_t step = 0; step < steps; ++step)
+      for (const bool by_rows : {true, false}) {
+        if (by_rows && step == 0) continue;
+        for (size_t i = 0; i < n; ++i) {
+          double sum = epsilon;
+          for (size_t k = 0; k < n; ++k) sum += by_rows ? at(i, k) : at(k, i);
+          for (size_t k = 0; k < n; ++k) (by_rows ? at(i, k) : at(k, i)) /= sum;
+        }
+      }
+  }
+  return x;
+}
+
+OpCase sinkhorn_case(int64_t count, int64_t n, int64_t steps, CaseRandom& random) {
+  constexpr double kEpsilon = 1e-3;  // large enough to change the result
+  OpCase test;
+  test.op = "sinkhorn";
+  test.what = fmt::format("{} matrices of {}, {} steps", count, n, steps);
+  test.inputs = {random.input({count, n, n}, DType::f32, -6, 6)};
+  test.compute = [steps](std::span<const Tensor> in) -> std::vector<Tensor> {
+    return {sinkhorn(in[0], steps, kEpsilon)};
+  };
+  test.reference = [n, steps](std::span<const ReferenceInput> in) {
+    return std::vector<Values>{balanced(in[0].values, static_cast<size_t>(n), steps, kEpsilon)};
+  };
+  test.tolerance = {1e-10, 1e-5, 1e-5};
+  return test;
+}
+
 }  // namespace
 
 void add_softmax_cases(std::vector<OpCase>& cases, CaseRandom& random) {
@@ -159,6 +201,9 @@ void add_softmax_cases(std::vector<OpCase>& cases, CaseRandom& random) {
         for (const bool ignore : {false, true})
           if (!(ignore && classes == 1))
             cases.push_back(entropy_case(type, rows, classes, mean, ignore, random));
+  for (const auto& [count, n, steps] :
+       {std::array<int64_t, 3>{1, 1, 1}, {67, 4, 20}, {5, 3, 2}, {130, 8, 1}, {0, 4, 3}})
+    cases.push_back(sinkhorn_case(count, n, steps, random));
 }
 
 }  // namespace prism
