@@ -171,6 +171,25 @@ TEST_F(DecodeDevice, SequencesReplaceOthers) {
   }
 }
 
+// A sequence that stays has no next position: another start needs to do without it.
+TEST_F(DecodeDevice, NoneReplacesAnotherOnceTheContextIsFull) {
+  const std::vector<int32_t> expected = ids();
+  for (const Device& device : test::every_device()) {
+    SCOPED_TRACE(device.id());
+    Model model = load(device, 3);
+    for (const int32_t slot : {0, 1, 2})
+      model.prefill(slot, 0, std::span(expected).first(slot == 0 ? 60 : 4));
+    DecodeLoop loop(model);
+    loop.start({{.slot = 0, .position = 60, .token = expected[60]},
+                {.slot = 1, .position = 4, .token = expected[4]}});
+    while (loop.steps_left() > 0) loop.queue_step();
+    EXPECT_EQ(loop.queued(), 20);
+    const DecodeLoop::Replacement change{1, {.slot = 2, .position = 4, .token = expected[4]}};
+    EXPECT_FALSE(loop.replace(std::span(&change, 1)));
+    EXPECT_EQ(loop.read(19)[1], expected[24]);
+  }
+}
+
 // Texts cross the borders of small blocks on the device, through tables with blocks of each other.
 // When the cache is full, the loop ends and can be restarted.
 TEST_F(DecodeDevice, CrossesBlocks) {

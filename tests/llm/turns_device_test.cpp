@@ -25,8 +25,9 @@ class TurnsDevice : public testing::Test {
     static const GgufFile opened = GgufFile::open(path());
     return opened;
   }
-  static Model load(const Device& device, int64_t slots, int64_t cache_positions = 0) {
-    return Model::load(file(), {.placement = place_on(file(), device, 128, DType::f32),
+  static Model load(const Device& device, int64_t slots, int64_t cache_positions = 0,
+                    int64_t context = 128) {
+    return Model::load(file(), {.placement = place_on(file(), device, context, DType::f32),
                                 .slots = slots,
                                 .cache_positions = cache_positions,
                                 .cache_block = 8,
@@ -75,6 +76,38 @@ TEST_F(TurnsDevice, TextsThatTakeTurnsAreTheSameAndAdvanceAlike) {
       }
       for (size_t i = 0; i < 5; ++i)
         EXPECT_EQ(scheduler.take(ids[i]).tokens, expected[i].tokens) << i;
+    }
+  }
+}
+
+// Of the two texts that share a step, one keeps its row at a change of turns. With this context it
+// has just filled it at one of the changes.
+TEST_F(TurnsDevice, TextsThatOnlyTheContextLimitsAdvanceAlike) {
+  for (const Device& device : test::every_device()) {
+    SCOPED_TRACE(device.id());
+    const Tokenizer tokenizer = Tokenizer::from(file());
+    Model model = load(device, 3, 0, 38);
+    Scheduler scheduler(model, tokenizer);
+    scheduler.set_most_decoding(2);
+    for (const int64_t limit : {int64_t{-1}, int64_t{1000}}) {
+      SCOPED_TRACE(limit);
+      std::map<int64_t, int64_t> written;
+      std::vector<int64_t> ids;
+      for (size_t i = 0; i < 3; ++i) {
+        GenerationRequest each = request(tokenizer, i, limit);
+        each.on_text = [&written, i](const TextPiece& piece) {
+          written[static_cast<int64_t>(i)] += std::ssize(piece.tokens);
+          return true;
+        };
+        ids.push_back(scheduler.add(std::move(each)));
+      }
+      while (scheduler.step()) {
+        if (written.size() < 3 || scheduler.unfinished() < 3) continue;
+        const auto [least, greatest] =
+            std::ranges::minmax_element(written, {}, [](const auto& each) { return each.second; });
+        EXPECT_LE(greatest->second - least->second, 2 * TextsPerStep::kTurnSteps);
+      }
+      for (const int64_t id : ids) EXPECT_EQ(scheduler.take(id).reason, StopReason::context);
     }
   }
 }

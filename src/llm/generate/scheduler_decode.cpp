@@ -104,7 +104,8 @@ bool Scheduler::change_turn() {
       continue;
     while (std::ranges::count(going_on, turn.rows[row].id, id_of)) ++row;
     changes.push_back({row, looped(*active->sequence, active->slot)});
-    turn.rows[row++] = {id_of(active), next + active->sequence->tokens_left()};
+    const int64_t left = active->sequence->tokens_left();  // INT64_MAX: no limit
+    turn.rows[row++] = {id_of(active), next + std::min(left, INT64_MAX - next)};
   }
   if (!changes.empty() && !on_devices([&] { return loop_->replace(changes); })) return false;
   begin_turn(std::move(turn), chosen.steps);

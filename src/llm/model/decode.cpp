@@ -94,7 +94,7 @@ struct DecodeLoop::State {
   std::map<Key, Entry> entries;
   Entry* now = nullptr;
   Key now_key;
-  // Their positions are those of the first step, or what they would have been.
+  // Each position is that at step 0; for a later replacement, counted back from its first step.
   std::vector<Sequence> sequences;
   std::vector<bool> wants_token;  // of each sequence on_host: a step has run since set_token()
   int64_t queued = 0;
@@ -109,8 +109,8 @@ struct DecodeLoop::State {
   Key key_for(std::span<const Sequence> of) const;
   // The words of the next step, up to the end of the sampling settings.
   std::vector<int32_t> pack(std::span<const SequencePart> parts) const;
-  // Reserves blocks for the next steps, of which each sequence has one: one block's worth, or as
-  // many as there are.
+  // Reserves blocks for the next steps: one block's worth, or as many as there are. Each sequence
+  // has a block for its next position already.
   void reserve_first();
   void reserve_ahead();
   Entry& entry(const Key& key);
@@ -257,9 +257,8 @@ bool DecodeLoop::replace(std::span<const Replacement> changes) {
   const State::Key key = s.key_for(after);
   if (key.keeps_logits || s.now_key.keeps_logits || key.candidates > s.now_key.candidates)
     return false;
-  const std::vector<SequencePart> parts = s.next_parts(after);
-  s.model.check(parts);
-  if (steps_left() == 0) return false;
+  if (steps_left() == 0) return false;  // a sequence that stays may have filled the context
+  s.model.check(s.next_parts(after));
   for (const Replacement& each : changes) {
     const int64_t position = each.sequence.position;
     if (!s.model.cache.reserve(each.sequence.slot, position, position + 1)) return false;
@@ -272,8 +271,8 @@ bool DecodeLoop::replace(std::span<const Replacement> changes) {
         std::span(words).subspan(static_cast<size_t>(first), static_cast<size_t>(end - first)),
         first);
   };
-  // Only the device knows the tokens of the other rows. Everything else stands behind the tokens,
-  // and the host knows how far the steps queued so far will have advanced it.
+  // The tokens of the other rows stay: only the device knows them. All words behind the tokens are
+  // written as they will be after the steps that are queued already.
   const BatchLayout& layout = s.now->plan.layout;
   // Each write costs some microseconds between two steps, so adjacent rows share one.
   std::vector<size_t> rows;

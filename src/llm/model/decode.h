@@ -65,10 +65,10 @@ class DecodeLoop {
     size_t row = 0;  // of the sequence, in the order of start()
     Sequence sequence;
   };
-  // From the next step on, these rows hold other sequences, and the rest goes on. Steps queued
-  // before can still be read; a row is then the sequence that it was. Returns false, and changes
-  // nothing, if the loop has to start anew for that: sequences on_host, a sampling that needs
-  // another plan, or no block for the next step.
+  // From the next step on, these rows hold other sequences; the other rows go on. Steps that are
+  // already queued can still be read, and give the tokens of the earlier sequences. Returns false,
+  // and keeps all rows, if the loop has to start anew instead: for a sequence on_host, for a
+  // sampling that needs another plan, or if steps_left() is 0 before or after.
   bool replace(std::span<const Replacement> changes);
   // Queues one step of all sequences and returns its number, counted from 0. The step writes the
   // keys and values of the next position of each. Asynchronous on devices with asynchronous queues.
