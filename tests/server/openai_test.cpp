@@ -169,6 +169,17 @@ TEST_F(OpenAi, SeedsRepeatAndChoicesDiffer) {
   EXPECT_EQ(first["usage"]["prompt_tokens"], 5);
 }
 
+// Numbers of JSON are doubles for many clients, and uint32 for those of llama.cpp's server.
+TEST_F(OpenAi, ReportedSeedsRepeatTheText) {
+  for (int i = 0; i < 8; ++i) {
+    json body = {{"prompt", "Once upon a time"}, {"n_predict", 12}, {"temperature", 1.5}};
+    const json first = post("/completion", body);
+    body["seed"] = first["generation_settings"]["seed"];
+    EXPECT_LE(body["seed"].get<uint64_t>(), UINT32_MAX);
+    EXPECT_EQ(post("/completion", body)["content"], first["content"]);
+  }
+}
+
 TEST_F(OpenAi, SeveralPromptsAndTokenIds) {
   json body = once(8);
   body["prompt"] = {"Once upon a time", "The cat"};
