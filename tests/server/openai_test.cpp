@@ -293,6 +293,17 @@ TEST_F(OpenAi, StreamedLogprobsAreThoseOfTheWhole) {
   EXPECT_EQ(done, deltas);
 }
 
+TEST_F(OpenAi, PropsSayWhyTheDeviceWasChosen) {
+  server::ServerOptions options = RunningServer::with_model(path());
+  options.load.fit.device = "auto";
+  const std::string why = llm::LanguageModel::load(path(), options.load).device().why();
+  const RunningServer running(std::move(options));
+  running.post("/completion", R"({"prompt": "a", "n_predict": 1})");
+  const std::string said = json::parse(running.get("/props").body)["device"]["why"];
+  EXPECT_FALSE(why.empty());
+  EXPECT_TRUE(said.starts_with(why)) << said;
+}
+
 TEST_F(OpenAi, SchemasHoldTheText) {
   json body = chat();
   body["max_tokens"] = 200;
