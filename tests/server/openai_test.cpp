@@ -387,6 +387,7 @@ TEST_F(OpenAi, PathsAndMethodsThatDoNotExist) {
   EXPECT_EQ(server().get("/v1/nothing").status, 404);
   EXPECT_EQ(server().get("/v1/../health").status, 404);
   EXPECT_EQ(server().get("//health").status, 404);
+  EXPECT_EQ(server().get("/v1/").status, 404);
   EXPECT_EQ(server().get("/v1/completions").status, 405);
   EXPECT_EQ(server().post("/health", "{}").status, 405);
 }
