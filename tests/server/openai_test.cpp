@@ -233,6 +233,16 @@ TEST_F(OpenAi, LogprobsAreThoseOfScoring) {
   EXPECT_EQ(streamed, 12u);
 }
 
+TEST_F(OpenAi, LogprobsNamePartsOfCharacters) {
+  const auto byte = [](int value) { return value + 3; };  // after <unk>, <s> and </s>
+  json body = {{"prompt", {byte(0xe6), byte(0x97), byte('a')}},
+               {"max_tokens", 0},
+               {"echo", true},
+               {"logprobs", 1}};
+  EXPECT_EQ(post("/v1/completions", body)["choices"][0]["logprobs"]["tokens"],
+            json::array({"bytes:\\xe6", "bytes:\\x97", "a"}));
+}
+
 // The reader of thinking and of calls holds tokens back: spaces, and what is around a call.
 TEST_F(OpenAi, StreamedLogprobsAreThoseOfTheWhole) {
   server::ServerOptions options = RunningServer::with_model(path());
