@@ -181,6 +181,20 @@ TEST_F(OpenAi, ReportedSeedsRepeatTheText) {
   }
 }
 
+TEST_F(OpenAi, PropsTellRandomSeedsFromFixedOnes) {
+  const auto seed = [](const RunningServer& from) {
+    return json::parse(from.get("/props").body)["default_generation_settings"]["params"]["seed"];
+  };
+  EXPECT_EQ(seed(server()), -1);
+  server::ServerOptions options = RunningServer::with_model(path());
+  options.generation = [](const llm::GgufFile&) {
+    llm::GenerationOptions generation;
+    generation.sampler.seed = 5;
+    return generation;
+  };
+  EXPECT_EQ(seed(RunningServer(std::move(options))), 5);
+}
+
 TEST_F(OpenAi, SeveralPromptsAndTokenIds) {
   json body = once(8);
   body["prompt"] = {"Once upon a time", "The cat"};
