@@ -155,10 +155,7 @@ std::string sampling_text(const llm::SamplerOptions& s) {
   return text;
 }
 
-uint64_t random_seed() {
-  std::random_device random;
-  return uint64_t{random()} << 32 | random();
-}
+uint64_t random_seed() { return std::random_device{}(); }
 
 llm::GenerationOptions generation_options(const SamplingArguments& a) {
   llm::GenerationOptions options = a.options;

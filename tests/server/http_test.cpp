@@ -38,6 +38,21 @@ class Signal {
   bool is_set_ = false;
 };
 
+TEST(Http, AddressOfAnotherMachineIsNamed) {
+  HttpOptions options;
+  options.address = "192.0.2.1";  // reserved for documentation
+  options.port = 0;
+  try {
+    const HttpServer server(std::move(options), echo);
+    FAIL() << "it listens";
+  } catch (const Error& error) {
+    const std::string message = error.what();
+    EXPECT_NE(message.find("\"192.0.2.1\" is not an address of this machine"), message.npos)
+        << message;
+    EXPECT_EQ(message.find("--port"), message.npos) << message;
+  }
+}
+
 TEST(Http, AnswersSeveralRequestsOnOneConnection) {
   const Running running({}, echo);
   HttpClient client(running.port());

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
+#include <sstream>
 #include <thread>
 
 #include <fmt/format.h>
@@ -169,6 +170,31 @@ TEST_F(OpenAi, SeedsRepeatAndChoicesDiffer) {
   EXPECT_EQ(first["usage"]["prompt_tokens"], 5);
 }
 
+// Numbers of JSON are doubles for many clients, and uint32 for those of llama.cpp's server.
+TEST_F(OpenAi, ReportedSeedsRepeatTheText) {
+  for (int i = 0; i < 8; ++i) {
+    json body = {{"prompt", "Once upon a time"}, {"n_predict", 12}, {"temperature", 1.5}};
+    const json first = post("/completion", body);
+    body["seed"] = first["generation_settings"]["seed"];
+    EXPECT_LE(body["seed"].get<uint64_t>(), UINT32_MAX);
+    EXPECT_EQ(post("/completion", body)["content"], first["content"]);
+  }
+}
+
+TEST_F(OpenAi, PropsTellRandomSeedsFromFixedOnes) {
+  const auto seed = [](const RunningServer& from) {
+    return json::parse(from.get("/props").body)["default_generation_settings"]["params"]["seed"];
+  };
+  EXPECT_EQ(seed(server()), -1);
+  server::ServerOptions options = RunningServer::with_model(path());
+  options.generation = [](const llm::GgufFile&) {
+    llm::GenerationOptions generation;
+    generation.sampler.seed = 5;
+    return generation;
+  };
+  EXPECT_EQ(seed(RunningServer(std::move(options))), 5);
+}
+
 TEST_F(OpenAi, SeveralPromptsAndTokenIds) {
   json body = once(8);
   body["prompt"] = {"Once upon a time", "The cat"};
@@ -219,6 +245,87 @@ TEST_F(OpenAi, LogprobsAreThoseOfScoring) {
     if (each["choices"][0]["logprobs"].is_object())
       streamed += each["choices"][0]["logprobs"]["content"].size();
   EXPECT_EQ(streamed, 12u);
+}
+
+TEST_F(OpenAi, LogprobsNamePartsOfCharacters) {
+  const auto byte = [](int value) { return value + 3; };  // after <unk>, <s> and </s>
+  json body = {{"prompt", {byte(0xe6), byte(0x97), byte('a')}},
+               {"max_tokens", 0},
+               {"echo", true},
+               {"logprobs", 1}};
+  EXPECT_EQ(post("/v1/completions", body)["choices"][0]["logprobs"]["tokens"],
+            json::array({"bytes:\\xe6", "bytes:\\x97", "a"}));
+}
+
+// The reader of thinking and of calls holds tokens back: spaces, and what is around a call.
+TEST_F(OpenAi, StreamedLogprobsAreThoseOfTheWhole) {
+  server::ServerOptions options = RunningServer::with_model(path());
+  options.chat_template = "{{ messages[0].content }}{# <think> #}";
+  const RunningServer thinking(std::move(options));
+  const auto tokens_of = [](const json& scores) {
+    std::string text;
+    for (const json& each : scores) text += each["token"].get<std::string>() + "|";
+    return text;
+  };
+  json spaced = chat(), calls = chat();
+  spaced["grammar"] = R"(root ::= "\n\n" [a-z ]{8} "\n\n")";
+  calls["tool_choice"] = "required";
+  const json colour = {{"type", "object"},
+                       {"properties", {{"colour", {{"enum", {"red", "blue"}}}}}},
+                       {"required", {"colour"}}};
+  calls["tools"] = json::array(
+      {{{"type", "function"}, {"function", {{"name", "paint"}, {"parameters", colour}}}}});
+  for (json body : {spaced, calls}) {
+    body["logprobs"] = true;
+    body["max_tokens"] = 100;
+    const auto post = [&](const char* to, bool is_streamed) {
+      body["stream"] = is_streamed;
+      return thinking.post(to, body.dump()).body;
+    };
+    const json whole = json::parse(post("/v1/chat/completions", false))["choices"][0];
+    std::string streamed;
+    for (const std::string& each : test::event_data(post("/v1/chat/completions", true)))
+      if (const json event = json::parse(each, nullptr, false); event.is_object())
+        if (const json& scores = event["choices"][0]["logprobs"]; scores.is_object())
+          streamed += tokens_of(scores["content"]);
+    EXPECT_GT(whole["logprobs"]["content"].size(), 3u);
+    EXPECT_EQ(streamed, tokens_of(whole["logprobs"]["content"]));
+
+    body["options"] = {{"temperature", 0}, {"num_predict", 100}};
+    if (body.contains("grammar")) body["options"]["grammar"] = body["grammar"];
+    const std::string expected = tokens_of(json::parse(post("/api/chat", false))["logprobs"]);
+    streamed.clear();
+    std::istringstream lines(post("/api/chat", true));
+    for (std::string line; std::getline(lines, line);)
+      streamed += tokens_of(json::parse(line).value("logprobs", json::array()));
+    EXPECT_FALSE(expected.empty());
+    EXPECT_EQ(streamed, expected);
+  }
+  spaced["input"] = spaced["messages"];
+  spaced["top_logprobs"] = 1;
+  const json whole = json::parse(thinking.post("/v1/responses", spaced.dump()).body);
+  spaced["stream"] = true;
+  json done, deltas = json::array();
+  for (const std::string& each :
+       test::event_data(thinking.post("/v1/responses", spaced.dump()).body)) {
+    const json event = json::parse(each);
+    if (event["type"] == "response.output_text.done") done = event["logprobs"];
+    if (event["type"] == "response.output_text.delta")
+      for (const json& score : event["logprobs"]) deltas.push_back(score);
+  }
+  EXPECT_EQ(tokens_of(deltas), tokens_of(whole["output"][0]["content"][0]["logprobs"]));
+  EXPECT_EQ(done, deltas);
+}
+
+TEST_F(OpenAi, PropsSayWhyTheDeviceWasChosen) {
+  server::ServerOptions options = RunningServer::with_model(path());
+  options.load.fit.device = "auto";
+  const std::string why = llm::LanguageModel::load(path(), options.load).device().why();
+  const RunningServer running(std::move(options));
+  running.post("/completion", R"({"prompt": "a", "n_predict": 1})");
+  const std::string said = json::parse(running.get("/props").body)["device"]["why"];
+  EXPECT_FALSE(why.empty());
+  EXPECT_TRUE(said.starts_with(why)) << said;
 }
 
 TEST_F(OpenAi, SchemasHoldTheText) {
@@ -304,6 +411,7 @@ TEST_F(OpenAi, PathsAndMethodsThatDoNotExist) {
   EXPECT_EQ(server().get("/v1/nothing").status, 404);
   EXPECT_EQ(server().get("/v1/../health").status, 404);
   EXPECT_EQ(server().get("//health").status, 404);
+  EXPECT_EQ(server().get("/v1/").status, 404);
   EXPECT_EQ(server().get("/v1/completions").status, 405);
   EXPECT_EQ(server().post("/health", "{}").status, 405);
 }

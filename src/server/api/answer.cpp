@@ -2,6 +2,7 @@
 #include "server/api/answer.h"
 
 #include <random>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -92,7 +93,17 @@ void Answer::add(Choice& choice, llm::MessageParts parts, TextEvent event) {
     choice.reasoning_tokens += static_cast<int64_t>(event.tokens.size());
   choice.tokens.insert(choice.tokens.end(), event.tokens.begin(), event.tokens.end());
   choice.scores.insert(choice.scores.end(), event.scores.begin(), event.scores.end());
-  if (!request_.is_streamed || (parts.empty() && event.tokens.empty())) return;
+  if (!request_.is_streamed) return;
+  if (choice.parser) {
+    choice.held_scores.insert(choice.held_scores.end(), event.scores.begin(), event.scores.end());
+    event.scores.clear();
+    if (!parts.empty()) event.scores = std::exchange(choice.held_scores, {});
+  }
+  if (!parts.empty()) {
+    const Kind last = parts.back().kind;
+    choice.end_kind = last == Kind::call_begin ? Kind::call_arguments : last;
+  }
+  if (parts.empty() && event.tokens.empty()) return;
   response_.write(format_->piece(*this, choice, {std::move(parts), std::move(event)}));
 }
 
@@ -100,7 +111,11 @@ void Answer::on_end(size_t index, llm::Generation result) {
   if (has_failed_) return;
   Choice& choice = choices_[index];
   if (result.failure) return fail(ApiError::from(result.failure));
-  if (choice.parser) add(choice, choice.parser->finish(), {});
+  if (choice.parser) {
+    llm::MessageParts rest = choice.parser->finish();
+    if (rest.empty() && !choice.held_scores.empty()) rest.push_back({choice.end_kind, ""});
+    add(choice, std::move(rest), {});
+  }
   choice.result = std::move(result);
   --left_;
   if (request_.is_streamed) {

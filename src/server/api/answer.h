@@ -43,6 +43,10 @@ struct Choice {
   int64_t reasoning_tokens = 0;
   llm::Generation result;  // when it has ended
   std::optional<llm::MessageParser> parser;
+  // Of a stream: the scores of tokens whose text the parser holds back, and the kind of a part that
+  // goes on where the last one ended.
+  std::vector<llm::TokenScore> held_scores;
+  llm::MessagePart::Kind end_kind = llm::MessagePart::Kind::content;
 };
 
 bool is_cut(const Choice& choice);  // it ended at max_tokens or the end of the context

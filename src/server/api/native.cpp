@@ -101,7 +101,10 @@ void native_props(const ApiCall& call) {
   json["bos_token"] = text_of(tokenizer.bos());
   json["eos_token"] = text_of(tokenizer.eos());
   Json settings = Json::object();
-  settings["params"] = generation_settings(default_options(*model), tokenizer);
+  const llm::GenerationOptions usual = default_options(*model);
+  settings["params"] = generation_settings(usual, tokenizer);
+  // A seed that every request draws anew is -1, as in requests.
+  if (usual.sampler.seed != default_options(*model).sampler.seed) settings["params"]["seed"] = -1;
   if (loaded != state.models.end()) settings["n_ctx"] = loaded->facts.context;
   json["default_generation_settings"] = std::move(settings);
   json["modalities"] = {{"vision", false}, {"audio", false}};

@@ -47,6 +47,11 @@ class OllamaFormat : public AnswerFormat {
         json["logprobs"] = scores_json(answer.tokenizer(), piece.event.scores);
       lines += json.dump() + "\n";
     }
+    if (has_scores && !piece.event.scores.empty()) {  // those of a call
+      Json json = line(answer, "", "", nullptr);
+      json["logprobs"] = scores_json(answer.tokenizer(), piece.event.scores);
+      lines += json.dump() + "\n";
+    }
     return lines;
   }
 

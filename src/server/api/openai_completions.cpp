@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "base/utf8.h"
 #include "llm/tokenizer/fill_in_middle.h"
 #include "server/api/api.h"
 #include "server/api/openai.h"
@@ -95,11 +96,11 @@ class CompletionFormat : public OpenAiFormat {
 
     void add(const llm::TokenScore& score) { add(score, tokenizer_.piece(score.id, true)); }
     void add(const llm::TokenScore& score, const std::string& piece) {
-      tokens_.push_back(piece);
+      tokens_.push_back(name(piece));
       values_.push_back(score.logprob ? Json(finite_logprob(*score.logprob)) : Json());
       Json top = score.logprob ? Json::object() : Json();
       for (const llm::RankedToken& ranked : score.top)
-        top[tokenizer_.piece(ranked.id, true)] = finite_logprob(ranked.logprob);
+        top[name(tokenizer_.piece(ranked.id, true))] = finite_logprob(ranked.logprob);
       tops_.push_back(std::move(top));
       offsets_.push_back(offset_);
       offset_ += characters(piece);
@@ -113,6 +114,17 @@ class CompletionFormat : public OpenAiFormat {
     }
 
    private:
+    // The text of a token. Parts of characters have names such as "bytes:\xe6\x97", as in
+    // OpenAI's API: as text they would all be U+FFFD, and one key of top_logprobs would stand for
+    // several.
+    static std::string name(const std::string& piece) {
+      if (utf8_valid_end(piece, 0) == piece.size()) return piece;
+      std::string bytes = "bytes:";
+      for (const char each : piece)
+        bytes += fmt::format("\\x{:02x}", static_cast<unsigned char>(each));
+      return bytes;
+    }
+
     const llm::Tokenizer& tokenizer_;
     size_t offset_;
     Json tokens_ = Json::array(), values_ = Json::array(), tops_ = Json::array(),

@@ -137,8 +137,8 @@ llm::Grammar grammar_of(const JsonView& field, Make&& make) {
 llm::GenerationOptions default_options(const ServedModel& model) {
   if (model.defaults()) return model.defaults()(model.file());
   llm::GenerationOptions options;
-  static thread_local std::mt19937_64 random(std::random_device{}());
-  options.sampler.seed = random();
+  static thread_local std::mt19937 random(std::random_device{}());
+  options.sampler.seed = random();  // 32 bits, so that clients can send it again
   if (const llm::RecommendedSampling* recommended = llm::recommended_sampling(model.file())) {
     options.sampler.temperature = recommended->temperature;
     options.sampler.top_p = recommended->top_p;

@@ -50,7 +50,9 @@ constexpr Route kRoutes[] = {
 };
 
 std::string_view without_version(std::string_view path) {
-  return path.starts_with("/v1/") ? path.substr(3) : path;
+  constexpr std::string_view kVersion = "/v1";
+  const bool has_version = path.starts_with("/v1/") && path != "/v1/";  // which is not the page
+  return has_version ? path.substr(kVersion.size()) : path;
 }
 
 bool matches(const Route& route, std::string_view path) {

@@ -49,7 +49,7 @@ class LanguageEngineModel : public EngineModel {
                 .cache_tokens = model_.cache_tokens(),
                 .device = model_.device().id(),
                 .device_name = model_.device().name(),
-                .why = model_.why(),
+                .why = why(),
                 .layers = static_cast<int64_t>(layer_devices_.size()),
                 .placement = {},
                 .load_seconds = model_.load_seconds()};
@@ -64,6 +64,13 @@ class LanguageEngineModel : public EngineModel {
   }
 
  private:
+  // Why Prism chose the device, unless the user did, and why the layers are where they are.
+  std::string why() const {
+    const Device& device = model_.device();
+    if (!device.is_automatic() || device.why().empty()) return model_.why();
+    return model_.why().empty() ? device.why() : device.why() + "; " + model_.why();
+  }
+
   // Runs work over the first texts that fit into a step. with_each: bytes that are computed with
   // each of them. A step learns from the one before, in bytes: tokens are not counted yet.
   template <typename Work>

@@ -77,6 +77,11 @@ struct HttpServer::Core : std::enable_shared_from_this<HttpServer::Core> {
     if (!failed) acceptor.set_option(tcp::acceptor::reuse_address(true), failed);
     if (!failed) acceptor.bind(endpoint, failed);
     if (!failed) acceptor.listen(asio::socket_base::max_listen_connections, failed);
+    if (failed == boost::system::errc::address_not_available)
+      throw Error(ErrorCode::kInvalidArgument,
+                  fmt::format("serve: \"{}\" is not an address of this machine; --host takes one "
+                              "that it has, or 0.0.0.0 for all",
+                              o.address));
     if (failed)
       throw Error(ErrorCode::kIo,
                   fmt::format("serve: cannot listen on {} port {}: {}; --port takes another port",

@@ -39,10 +39,13 @@ export function openSettings() {
   byId("settings").showModal();
 }
 
-// The server's own values appear where none is set.
+// The server's own values appear where none is set. -1 stands for what the page has a word for: random, no limit.
 export function showDefaults(values) {
-  for (const field of fields())
-    if (field.dataset.setting in values) field.placeholder = values[field.dataset.setting];
+  for (const field of fields()) {
+    field.dataset.word ??= field.placeholder;
+    const value = values[field.dataset.setting];
+    if (value !== undefined) field.placeholder = value === -1 ? field.dataset.word : value;
+  }
 }
 
 export function startDialogs() {

@@ -29,7 +29,9 @@ async function showList() {
   }
   if (list.length === 0)
     nodes.push(element("p", { class: "muted nothing" }, wanted ? "Nothing found." : "Conversations appear here."));
+  const focused = document.activeElement?.closest("#conversations [data-id]")?.dataset.id;
   byId("conversations").replaceChildren(...nodes);
+  if (focused) nodes.find((each) => each.dataset.id === focused)?.querySelector(".row-open").focus();
 }
 
 function age(time) {

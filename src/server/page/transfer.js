@@ -62,7 +62,7 @@ function readMessage(given, conversation) {
 
 const isTimings = (given) =>
   typeof given === "object" && given !== null && Object.values(given).every((each) => typeof each === kNumber) &&
-  ["predicted_n", "first_token_ms"].every((name) => name in given);
+  ["prompt_n", "predicted_n", "first_token_ms"].every((name) => name in given);
 
 async function importFile(file) {
   try {

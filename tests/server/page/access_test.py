@@ -54,6 +54,23 @@ class Access(PageTest):
         self.page.press(Keys.ALT, "i")
         self.page.until(lambda: self.page.one("#panel").is_displayed(), "the panel")
 
+    def test_the_list_keeps_the_focus(self):
+        def focus():
+            return self.page.script("const e = document.activeElement;"
+                                    "return [e.className, e.closest('[data-id]')?.querySelector('.row-title')?.textContent]")
+        for text in ["say:hello", "say:think"]:
+            self.page.click("#new")
+            self.page.ask(text)
+        self.page.until(lambda: self.page.titles() == ["say:think", "say:hello"], "two conversations")
+        self.page.script("document.querySelectorAll('.row-open')[1].focus()")
+        self.page.press(Keys.ENTER)
+        self.page.until(lambda: self.page.text("#title") == "say:hello" and focus() == ["row-open", "say:hello"],
+                        "the focus on the conversation that was opened")
+        self.page.press(Keys.TAB)
+        self.page.press(Keys.ENTER)
+        self.page.focused().send_keys("greeting", Keys.ENTER)
+        self.page.until(lambda: focus() == ["row-open", "greeting"], "the focus on the conversation with another name")
+
     def test_every_control_has_a_name(self):
         self.page.ask("say:markdown")
         self.page.press(Keys.ALT, "i")

@@ -191,6 +191,20 @@ class Conversations(PageTest):
         self.page.until(lambda: self.page.messages() == before and self.page.text(".branch") == "2/2", "the messages")
         file.unlink()
 
+    def test_import_without_all_timings(self):
+        times = {"created": 1, "updated": 1}
+        answer = {"id": "m", "role": "assistant", "parent": None, "content": "an answer", **times,
+                  "timings": {"predicted_n": 2, "first_token_ms": 3}}
+        file = FOLDER / "timings.json"
+        file.write_text(json.dumps({"format": "prism-conversations", "version": 1, "conversations": [
+            {"id": "a", "title": "t", "messages": [answer], **times}]}))
+        self.page.one("#import-file").send_keys(str(file))
+        self.page.until(lambda: self.page.titles() == ["t"], "the conversation")
+        self.page.click(".row-open")
+        self.page.until(lambda: self.page.messages() == ["an answer"], "the message")
+        self.page.click("#toggle-panel")
+        self.page.until(lambda: "Speeds appear with the first answer." in (self.page.text("#facts") or ""), "the panel")
+
     def test_wrong_imports_change_nothing(self):
         conversation = {"id": "a", "title": "t", "created": 1, "updated": 1, "messages": [{"id": "m", "role": "system"}]}
         for number, (content, reason) in enumerate([

@@ -12,7 +12,8 @@ class Settings(PageTest):
 
     def test_system_prompt_and_sampling(self):
         self.page.press(Keys.ALT, "s")
-        self.assertEqual(self.page.visible("[data-setting=temperature]").get_attribute("placeholder"), "0.8")
+        for name, default in [("temperature", "0.8"), ("seed", "random"), ("max_tokens", "no limit")]:
+            self.assertEqual(self.page.visible(f"[data-setting={name}]").get_attribute("placeholder"), default)
         self.set("system", "You are a lighthouse.")
         self.set("temperature", "0.25")
         self.set("top_k", "7")
