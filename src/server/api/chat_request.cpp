@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include "llm/chat_format/tool_messages.h"
+
 namespace prism::server {
 namespace {
 
@@ -120,7 +122,8 @@ std::string chat_text(const ChatRequest& chat, const ServedModel& model) {
     messages = messages.first(messages.size() - 1);
   }
   options.add_generation_prompt = chat.add_generation_prompt || !begun.empty();
-  return model.chat_prompt(messages, options) + begun;
+  const llm::ChatFormat format = llm::ChatFormat::of(model.chat_template());
+  return model.chat_prompt(llm::fit_tool_messages(format, messages), options) + begun;
 }
 
 void prepare_chat(const ChatRequest& chat, AnswerRequest& request) {
