@@ -27,7 +27,7 @@ enum class CallFormat : uint8_t {
 
 struct ChatFormat {
   CallFormat calls = CallFormat::json;
-  bool thinks = false;  // may begin with <think>...</think>
+  bool thinks = false;  // may begin with <think>...</think>, or harmony's analysis
 
   // What the template makes of the calls and results of a conversation.
   bool shows_calls = true;           // messages have tool_calls; otherwise they are content

@@ -83,6 +83,12 @@ TEST(MessageParser, ReadsLlama) {
   expect(CallFormat::json, "See {\"name\": \"f\"}", "content:See {\"name\": \"f\"}");
 }
 
+TEST(MessageParser, ObjectsThatCallNoToolAreContent) {
+  expect(CallFormat::json, "{\"name\": \"Ann\", \"age\": 3}",
+         "content:{\"name\": \"Ann\", \"age\": 3}");
+  expect(CallFormat::json, "<tool_call>{\"name\": \"f\"}</tool_call>", "call:f | arguments:{}");
+}
+
 TEST(MessageParser, ReadsMistralAndGranite) {
   const std::string calls =
       "[{\"name\": \"f\", \"arguments\": {\"a\": 1}, \"id\": \"123456789\"}, {\"name\": \"g\", "

@@ -117,7 +117,7 @@ class TaggedReader : public MessageParser::Reader {
     };
     switch (format_.calls) {
       case CallFormat::json:
-        look({kPython});
+        look({kPython, kCall});
         break;
       case CallFormat::mistral:
         look({kMistral});
@@ -144,7 +144,10 @@ class TaggedReader : public MessageParser::Reader {
 
   bool begin_call(std::string_view mark) {
     mark_ = mark;
-    json_ = {};
+    // Without a mark an object may also be the answer.
+    const bool may_be_content = mark.empty() && !options.is_call;
+    json_ = JsonCalls(
+        {.tools = may_be_content ? std::span<const Tool>(options.tools) : std::span<const Tool>()});
     if (format_.calls == CallFormat::xml && !options.is_call) return go_on(State::xml_call);
     if (format_.calls == CallFormat::deepseek && !options.is_call) return go_on(State::named_call);
     return go_on(State::json_call);
