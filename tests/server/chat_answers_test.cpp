@@ -111,5 +111,29 @@ TEST_F(ChatAnswers, SchemasLeaveRoomForCalls) {
   }
 }
 
+// The text is cancelled, or the answer would never come. Ollama's API has no such field.
+TEST_F(ChatAnswers, SingleCallsEndTheText) {
+  serve("qwen3");
+  const std::string call =
+      "<tool_call>\n{\"name\": \"get_weather\", \"arguments\": {\"city\": "
+      "\"Bern\"}}\n</tool_call>\n";
+  for (const std::string& path : test::kChatPaths)
+    for (const bool is_streamed : {false, true}) {
+      if (path == "/api/chat") continue;
+      SCOPED_TRACE(path + (is_streamed ? ", streamed" : ""));
+      const json request = test::chat_request(path, {.has_tools = true, .has_single_calls = true});
+      sayings_->say_endlessly("I look.\n" + call);
+      const ChatAnswer answer = test::ask(*server_, path, request, is_streamed);
+      EXPECT_EQ(answer.content, "I look.");
+      ASSERT_EQ(answer.calls.size(), 1u);
+      EXPECT_EQ(answer.calls[0].name, "get_weather");
+      EXPECT_EQ(answer.end, path == "/v1/messages"    ? "tool_use"
+                            : path == "/v1/responses" ? "completed"
+                                                      : "tool_calls");
+      sayings_->say({"No call."});
+      EXPECT_EQ(test::ask(*server_, path, request, is_streamed).content, "No call.");
+    }
+}
+
 }  // namespace
 }  // namespace prism::server

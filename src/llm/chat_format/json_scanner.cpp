@@ -164,7 +164,7 @@ void JsonCalls::end_object(MessageParts& parts) {
   if (!argued_) add_part(parts, MessagePart::Kind::call_arguments, "{}");
   named_ = argued_ = false;
   arguments_.clear();
-  state_ = in_array_ ? State::before_object : State::done;
+  state_ = in_array_ && !options_.is_single ? State::before_object : State::done;
 }
 
 }  // namespace prism::llm

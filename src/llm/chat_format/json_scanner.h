@@ -27,6 +27,7 @@ class JsonEnd {
 
 struct JsonCallsOptions {
   std::span<const Tool> tools = {};  // that may be called; empty: any name
+  bool is_single = false;            // of an array only the first call is read
 };
 
 // Reads {"name": ..., "arguments": {...}}, or an array of such objects. "parameters" is another

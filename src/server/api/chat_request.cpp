@@ -167,6 +167,7 @@ void prepare_chat(const ChatRequest& chat, AnswerRequest& request) {
                                  {.begins_thinking = parsing.begins_thinking, .tools = tools});
     });
   }
+  parsing.is_single_call = !chat.parallel_calls;
   parsing.tools = std::move(tools);
   request.parser = [format, parsing] { return llm::MessageParser(format, parsing); };
   request.prompts = {model.tokenizer().encode(prompt)};

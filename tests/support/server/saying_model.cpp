@@ -54,6 +54,7 @@ class SayingModel : public server::EngineModel {
     Text& text = texts_[++last_id_];
     text.all = sayings_->answer(tokenizer_.decode(prompt, true), options);
     text.on_text = on_text;
+    text.is_endless = sayings_->is_endless();
     if (options.grammar && !options.grammar->matches(text.all))
       throw std::runtime_error("the grammar does not allow: " + text.all);
     return last_id_;
@@ -89,7 +90,7 @@ class SayingModel : public server::EngineModel {
     size_t said = 0;
     llm::TextCallback on_text;
     llm::Generation result;
-    bool is_finished = false;
+    bool is_endless = false, is_finished = false;
   };
 
   static void give_piece(Text& text) {
@@ -100,7 +101,11 @@ class SayingModel : public server::EngineModel {
                   .tokens = {&token, 1},
                   .scores = {}});
     text.said = end;
-    text.is_finished = end == text.all.size();
+    if (end < text.all.size()) return;
+    if (text.is_endless)
+      text.said = 0;
+    else
+      text.is_finished = true;
   }
 
   const llm::Tokenizer& tokenizer_;
@@ -115,6 +120,18 @@ void Sayings::say(std::vector<std::string> texts) {
   const std::lock_guard lock(mutex_);
   texts_ = std::move(texts);
   prompts_.clear();
+  is_endless_ = false;
+}
+
+void Sayings::say_endlessly(const std::string& text) {
+  say({text});
+  const std::lock_guard lock(mutex_);
+  is_endless_ = true;
+}
+
+bool Sayings::is_endless() const {
+  const std::lock_guard lock(mutex_);
+  return is_endless_;
 }
 
 std::vector<std::string> Sayings::prompts() const {

@@ -19,6 +19,9 @@ class Sayings {
  public:
   // The next answers, in order. Further ones are the last again.
   void say(std::vector<std::string> texts);
+  // Repeats this text in each answer until that is cancelled.
+  void say_endlessly(const std::string& text);
+  bool is_endless() const;
   // The prompts since say(), as text with control tokens.
   std::vector<std::string> prompts() const;
   // The options of the last request.
@@ -30,6 +33,7 @@ class Sayings {
   mutable std::mutex mutex_;
   std::vector<std::string> texts_, prompts_;
   llm::GenerationOptions options_;
+  bool is_endless_ = false;
 };
 
 // A server with this chat template whose only model, "saying", says them. Pieces of a text have a
