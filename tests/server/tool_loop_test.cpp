@@ -161,7 +161,8 @@ std::vector<Row> rows() {
       {"qwen3-coder",
        "<tool_call>\n<function=get_weather>\n<parameter=city>\nZurich\n</parameter>\n"
        "</function>\n</tool_call>"},
-      {"smollm3", llama, false},
+      {"smollm3", hermes, false},
+      {"smollm3-tools", hermes},
   };
 }
 

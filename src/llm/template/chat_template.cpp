@@ -101,6 +101,10 @@ std::string ChatTemplate::render(std::span<const ChatMessage> messages,
     if (!extra.is(Value::Kind::dict)) jinja::fail("extra variables: not a JSON object");
     for (const auto& [key, value] : extra.as_dict().items) variables.set(budget, key, value);
   }
+  // SmolLM3 takes tools by other names, of which the caller may choose one.
+  if (!options.tools.empty() && !variables.find(budget, "xml_tools") &&
+      !variables.find(budget, "python_tools"))
+    put("xml_tools", *variables.find(budget, "tools"));
   const std::tm now = options.now ? *options.now : local_time();
   return jinja::Runtime(&budget, options.limits, variables, &now).render(state_->body);
 }
