@@ -1,5 +1,7 @@
 // Tests the parts of a chat's answer through every API, whole and streamed: reasoning, content that
 // follows a schema, and calls that the model chooses.
+#include <map>
+
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
@@ -47,6 +49,89 @@ class ChatAnswers : public testing::Test {
   const std::shared_ptr<test::Sayings> sayings_ = std::make_shared<test::Sayings>();
   std::optional<RunningServer> server_;
 };
+
+// Formats with two calls and reasoning, as models write them.
+struct Written {
+  const char* name;  // of the template
+  std::string thought, content, calls;
+};
+
+std::vector<Written> written() {
+  const std::string weather = R"({"name": "get_weather", "arguments": {"city": "Zürich \"x\""}})";
+  const std::string time = R"({"name": "get_time", "arguments": {}})";
+  const std::string arguments = R"({"city": "Zürich \"x\""})";
+  return {
+      {"qwen3", "<think>\nHm.\n</think>\n\n", "I look.",
+       "\n<tool_call>\n" + weather + "\n</tool_call>\n<tool_call>\n" + time + "\n</tool_call>"},
+      {"deepseek-r1", "Hm.\n</think>\n\n", "I look.",
+       "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>get_weather\n```json\n" +
+           arguments +
+           "\n```<｜tool▁call▁end｜>\n<｜tool▁call▁begin｜>function<｜tool▁sep｜>get_time\n```"
+           "json\n{}"
+           "\n```<｜tool▁call▁end｜><｜tool▁calls▁end｜>"},
+      {"granite-3.3", "<think>Hm.</think>", "I look.",
+       "<|tool_call|>[" + weather + ", " + time + "]"},
+      {"smollm3-tools", "<think>\nHm.\n</think>\n", "I look.",
+       "<tool_call>\n" + weather + "\n</tool_call>\n<tool_call>\n" + time + "\n</tool_call>"},
+      {"gpt-oss", "<|channel|>analysis<|message|>Hm.<|end|><|start|>assistant",
+       "<|channel|>final<|message|>I look.",
+       "<|start|>assistant<|channel|>commentary to=functions.get_weather <|constrain|>json"
+       "<|message|>" +
+           arguments +
+           "<|call|><|start|>assistant<|channel|>commentary "
+           "to=functions.get_time<|message|>{}<|call|>"},
+  };
+}
+
+TEST_F(ChatAnswers, ReasoningComesApart) {
+  for (const Written& row : written()) {
+    SCOPED_TRACE(row.name);
+    serve(row.name);
+    for (const bool has_tools : {true, false})
+      for_each_api({.has_tools = has_tools}, row.thought + row.content,
+                   [](const ChatAnswer& answer) {
+                     EXPECT_EQ(answer.reasoning, "Hm.");
+                     EXPECT_EQ(answer.content, "I look.");
+                     EXPECT_TRUE(answer.calls.empty());
+                   });
+    // Marks that are control tokens are seen with and without tools.
+    const bool has_control_tokens =
+        row.name != std::string("qwen3") && row.name != std::string("smollm3-tools");
+    EXPECT_EQ(sayings_->options().show_special, has_control_tokens);
+  }
+}
+
+// What comes before the calls stays content; arguments are objects or texts as the API wants them.
+TEST_F(ChatAnswers, ModelsMayCallTools) {
+  for (const Written& row : written()) {
+    serve(row.name);
+    for (const std::string& path : test::kChatPaths)
+      for (const bool is_streamed : {false, true}) {
+        SCOPED_TRACE(std::string(row.name) + path + (is_streamed ? ", streamed" : ""));
+        sayings_->say({row.thought + row.content + row.calls});
+        const ChatAnswer answer =
+            test::ask(*server_, path, test::chat_request(path, {.has_tools = true}), is_streamed);
+        EXPECT_EQ(answer.reasoning, "Hm.");
+        EXPECT_EQ(answer.content, "I look.");
+        ASSERT_EQ(answer.calls.size(), 2u);
+        EXPECT_EQ(answer.calls[0].name, "get_weather");
+        EXPECT_EQ(answer.calls[1].name, "get_time");
+        const bool are_objects = path == "/api/chat" || (path == "/v1/messages" && !is_streamed);
+        const auto arguments = [&](size_t i) {
+          const json& given = answer.calls[i].arguments;
+          EXPECT_EQ(given.is_object(), are_objects) << given;
+          return given.is_object() ? given : json::parse(given.get<std::string>());
+        };
+        EXPECT_EQ(arguments(0), json({{"city", "Zürich \"x\""}}));
+        EXPECT_EQ(arguments(1), json::object());
+        const std::map<std::string, std::string> ends = {{"/v1/chat/completions", "tool_calls"},
+                                                         {"/v1/responses", "completed"},
+                                                         {"/v1/messages", "tool_use"},
+                                                         {"/api/chat", "stop"}};
+        EXPECT_EQ(answer.end, ends.at(path));
+      }
+  }
+}
 
 // The model fails if the grammar of the request does not allow what it says.
 TEST_F(ChatAnswers, SchemasHoldTheContentAfterThinking) {
