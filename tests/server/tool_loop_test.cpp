@@ -203,6 +203,9 @@ TEST(ToolLoop, WorksWithEveryTemplateThroughEveryApi) {
       EXPECT_NE(prompts[1].find("get_weather"), std::string::npos) << prompts[1];
       EXPECT_NE(prompts[1].find("Zurich"), std::string::npos) << prompts[1];
       EXPECT_NE(prompts[1].find(kResult), std::string::npos) << prompts[1];
+      if (row.name == std::string("gpt-oss")) {
+        EXPECT_NE(prompts[1].find("<|channel|>analysis<|message|>Hm<|end|>"), std::string::npos);
+      }
     }
   }
 }

@@ -30,6 +30,8 @@ Value message_value(Budget& budget, const ChatMessage& message) {
                      ? text_value(message.content)
                      : jinja::from_json(budget, message.parts, "a message's parts"));
   put_text("reasoning_content", message.reasoning_content);
+  // gpt-oss knows reasoning by this name, and refuses calls that have content beside it.
+  if (message.content.empty()) put_text("thinking", message.reasoning_content);
   if (!message.tool_calls.empty()) {
     // Templates iterate over arguments as a mapping, but servers pass them as JSON text.
     List calls;
