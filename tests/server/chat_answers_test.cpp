@@ -196,6 +196,16 @@ TEST_F(ChatAnswers, SchemasLeaveRoomForCalls) {
   }
 }
 
+TEST_F(ChatAnswers, RequiredCallsFollowTheEndOfThinking) {
+  serve("deepseek-r1");
+  json request = test::chat_request("/v1/chat/completions", {.has_tools = true});
+  request["tool_choice"] = "required";
+  sayings_->say({R"({"name":"get_time","arguments":{}})"});
+  const ChatAnswer answer = test::ask(*server_, "/v1/chat/completions", request, false);
+  EXPECT_EQ(answer.calls, (std::vector<ChatCall>{{"get_time", "{}"}}));
+  EXPECT_TRUE(sayings_->prompts()[0].ends_with("<think>\n\n</think>\n\n"));
+}
+
 // The text is cancelled, or the answer would never come. Ollama's API has no such field.
 TEST_F(ChatAnswers, SingleCallsEndTheText) {
   serve("qwen3");

@@ -2,6 +2,7 @@
 #include "server/api/chat_request.h"
 
 #include <algorithm>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -155,12 +156,12 @@ void prepare_chat(const ChatRequest& chat, AnswerRequest& request) {
       throw ApiError(400, "response_format and a required tool are both given; leave one out",
                      "tool_choice");
     const llm::ForcedCall forced = llm::forced_call(format, tools, chat.parallel_calls);
+    if (std::exchange(parsing.begins_thinking, false)) prompt += "\n</think>\n\n";
     prompt += forced.opening;
     request.options.grammar =
         in_tools([&] { return llm::Grammar::from_json_schema(forced.schema); });
     request.options.sampler.dry.multiplier = 0;
     parsing.is_call = true;
-    parsing.begins_thinking = false;
   } else if (std::optional<llm::Grammar>& content = request.options.grammar) {
     content = in_tools([&] {
       return llm::answer_grammar(format, *content,
