@@ -295,6 +295,17 @@ TEST_F(GenerationDevice, GrammarsHold) {
   }
 }
 
+TEST_F(GenerationDevice, GrammarsKnowControlTokensThatAreShown) {
+  GenerationOptions options = greedy(10);
+  options.grammar = Grammar::parse(R"(root ::= "<s>")");
+  options.sampler.logit_bias = {{1, 1000.0f}};                   // <s>
+  EXPECT_GT(cpu().generate("Lily", options).tokens.size(), 1u);  // by letters
+  options.show_special = true;
+  const Generation result = cpu().generate("Lily", options);
+  EXPECT_EQ(result.tokens, std::vector<int32_t>{1});
+  EXPECT_EQ(result.text, "<s>");
+}
+
 TEST_F(GenerationDevice, ZeroTokensIsNoText) {
   const Generation result = cpu().generate("Once upon a time", greedy(0));
   EXPECT_EQ(result.text, "");

@@ -42,7 +42,7 @@ struct GenerationOptions {
   std::vector<std::string> stop = {};  // the text ends before the first of these
   std::optional<Grammar> grammar = {};
   bool ignore_end = false;    // continue after the model's end of text
-  bool show_special = false;  // show control tokens as text
+  bool show_special = false;  // show control tokens as text, also to the grammar
   // Score each generated token (see scoring.h) with this many alternatives; -1: no scores.
   int64_t scores = -1;
   // When the context is full, drop half of the tokens after the first `keep` and continue instead

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -23,8 +24,10 @@ class VocabularyTrie;  // the vocabulary as a prefix tree
 // Copies share the rules.
 class Grammar {
  public:
-  // GBNF (see docs/llm.md). Throws kInvalidArgument with line and column.
-  static Grammar parse(std::string_view text, std::string_view root = "root");
+  // GBNF (see docs/llm.md). The text may use `parts` like rules of these names. Throws
+  // kInvalidArgument with line and column.
+  static Grammar parse(std::string_view text, std::string_view root = "root",
+                       const std::map<std::string, Grammar>& parts = {});
   // A grammar for a JSON schema. Throws kInvalidArgument and kNotSupported naming the location.
   static Grammar from_json_schema(std::string_view schema);
   const GrammarRules& rules() const { return *rules_; }

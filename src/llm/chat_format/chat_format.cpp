@@ -59,7 +59,11 @@ ChatFormat ChatFormat::of(std::string_view text) {
     format.calls = CallFormat::granite;
   else if (has("<tool_call>") || has("tool_call>"))
     format.calls = CallFormat::hermes;
-  format.thinks = has("<think>") || has("</think>");
+  format.thinks = has("<think>") || has("</think>") || format.calls == CallFormat::harmony;
+  format.shows_calls = has("tool_calls");
+  format.has_single_calls = has("tool_calls[0]");
+  if (format.calls == CallFormat::mistral) format.call_id_length = 9;
+  if (has("'tool_response'") && !has("'tool'")) format.result_role = "tool_response";
   return format;
 }
 

@@ -1,6 +1,7 @@
 // How a model writes its reasoning and tool calls, as far as its chat template shows.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -26,7 +27,13 @@ enum class CallFormat : uint8_t {
 
 struct ChatFormat {
   CallFormat calls = CallFormat::json;
-  bool thinks = false;  // may begin with <think>...</think>
+  bool thinks = false;  // may begin with <think>...</think>, or harmony's analysis
+
+  // What the template makes of the calls and results of a conversation.
+  bool shows_calls = true;           // messages have tool_calls; otherwise they are content
+  bool has_single_calls = false;     // a message has one call at most
+  size_t call_id_length = 0;         // ids must have so many letters and digits; 0: anything
+  std::string result_role = "tool";  // of messages with results
 
   static ChatFormat of(std::string_view template_text);
   // Whether marks of the format are control tokens, which have to be shown (show_special) for a

@@ -58,6 +58,7 @@ class HarmonyReader : public MessageParser::Reader {
     if (at == kNone) return false;
     if (mark != kStart) take(mark.size());
     in_body_ = false;
+    if (kind_ == Kind::call_arguments && options.is_single_call) return end_message();
     return true;
   }
 

@@ -1,6 +1,8 @@
 // Implements the incremental readers of JSON values and tool calls.
 #include "llm/chat_format/json_scanner.h"
 
+#include <algorithm>
+
 #include "base/json.h"
 #include "prism/error.h"
 
@@ -127,7 +129,10 @@ void JsonCalls::end_value(MessageParts& parts) {
     state_ = State::broken;
   } else if (key_ == "name" && !named_) {
     name_ = decoded(value_);
-    if (name_.empty()) {
+    const bool is_known =
+        options_.tools.empty() ||
+        std::ranges::find(options_.tools, name_, &Tool::name) != options_.tools.end();
+    if (name_.empty() || !is_known) {
       state_ = State::broken;
       return;
     }
@@ -159,7 +164,7 @@ void JsonCalls::end_object(MessageParts& parts) {
   if (!argued_) add_part(parts, MessagePart::Kind::call_arguments, "{}");
   named_ = argued_ = false;
   arguments_.clear();
-  state_ = in_array_ ? State::before_object : State::done;
+  state_ = in_array_ && !options_.is_single ? State::before_object : State::done;
 }
 
 }  // namespace prism::llm

@@ -3,9 +3,11 @@
 #pragma once
 
 #include <cstddef>
+#include <span>
 #include <string>
 #include <string_view>
 
+#include "llm/chat_format/chat_format.h"
 #include "llm/chat_format/message_part.h"
 
 namespace prism::llm {
@@ -23,10 +25,16 @@ class JsonEnd {
   bool begun_ = false, scalar_ = false, in_string_ = false, escaped_ = false, done_ = false;
 };
 
+struct JsonCallsOptions {
+  std::span<const Tool> tools = {};  // that may be called; empty: any name
+  bool is_single = false;            // of an array only the first call is read
+};
+
 // Reads {"name": ..., "arguments": {...}}, or an array of such objects. "parameters" is another
 // name of "arguments". Arguments are passed on as they arrive once the name is known.
 class JsonCalls {
  public:
+  explicit JsonCalls(const JsonCallsOptions& options = {}) : options_(options) {}
   // Returns how many characters were used: all of them until is_done() or is_broken().
   size_t feed(std::string_view text, MessageParts& parts);
   bool is_done() const { return state_ == State::done; }
@@ -51,6 +59,7 @@ class JsonCalls {
   void end_object(MessageParts& parts);
   bool is_arguments() const { return key_ == "arguments" || key_ == "parameters"; }
 
+  JsonCallsOptions options_;
   State state_ = State::start;
   bool in_array_ = false, escaped_ = false, named_ = false, passes_on_ = false, argued_ = false;
   std::string text_, key_, value_, name_, arguments_;

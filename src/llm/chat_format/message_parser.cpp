@@ -43,6 +43,12 @@ std::string MessageParser::Reader::take(size_t count) {
   return front;
 }
 
+bool MessageParser::Reader::end_message() {
+  is_done = true;
+  pending.clear();
+  return false;
+}
+
 size_t MessageParser::Reader::find(std::initializer_list<std::string_view> marks,
                                    std::string_view* which) const {
   size_t first = kNone;
@@ -71,11 +77,14 @@ MessageParser::MessageParser(MessageParser&&) noexcept = default;
 MessageParser& MessageParser::operator=(MessageParser&&) noexcept = default;
 
 MessageParts MessageParser::feed(std::string_view text) {
+  if (reader_->is_done) return {};
   reader_->pending += text;
   while (reader_->step()) {
   }
   return std::exchange(reader_->parts, {});
 }
+
+bool MessageParser::is_done() const { return reader_->is_done; }
 
 MessageParts MessageParser::finish() {
   reader_->at_end = true;

@@ -18,6 +18,7 @@ struct MessageParserOptions {
   bool begins_thinking = false;  // the prompt ended with <think>
   bool is_call = false;          // the answer was held to a call by forced_call()
   bool splits_reasoning = true;  // false: <think> stays content
+  bool is_single_call = false;   // the message ends with its first call
 };
 
 // One parser for each text. Text that looks like a call and is none becomes content.
@@ -30,6 +31,7 @@ class MessageParser {
 
   MessageParts feed(std::string_view text);
   MessageParts finish();  // what was held back
+  bool is_done() const;   // the message has ended, and further text is ignored
 
   struct Reader;  // the reader of one format
 

@@ -83,6 +83,12 @@ TEST(MessageParser, ReadsLlama) {
   expect(CallFormat::json, "See {\"name\": \"f\"}", "content:See {\"name\": \"f\"}");
 }
 
+TEST(MessageParser, ObjectsThatCallNoToolAreContent) {
+  expect(CallFormat::json, "{\"name\": \"Ann\", \"age\": 3}",
+         "content:{\"name\": \"Ann\", \"age\": 3}");
+  expect(CallFormat::json, "<tool_call>{\"name\": \"f\"}</tool_call>", "call:f | arguments:{}");
+}
+
 TEST(MessageParser, ReadsMistralAndGranite) {
   const std::string calls =
       "[{\"name\": \"f\", \"arguments\": {\"a\": 1}, \"id\": \"123456789\"}, {\"name\": \"g\", "
@@ -122,6 +128,39 @@ TEST(MessageParser, ReadsHarmony) {
   expect(CallFormat::harmony, " to=functions.f<|channel|>commentary json<|message|>{}",
          "call:f | arguments:{}");
   expect(CallFormat::harmony, "Plain", "content:Plain");
+}
+
+TEST(MessageParser, SingleCallsEndTheMessage) {
+  const std::string object = R"({"name": "f", "arguments": {"a": 1}})";
+  const std::string deepseek =
+      "<｜tool▁call▁begin｜>function<｜tool▁sep｜>f\n```json\n{\"a\": 1}\n```<｜tool▁call▁end｜>";
+  const std::string xml =
+      "<tool_call>\n<function=f>\n<parameter=a>\n1\n</parameter>\n</function>\n</tool_call>\n";
+  const std::string harmony = "<|channel|>commentary to=functions.f<|message|>{\"a\": 1}<|call|>";
+  const std::pair<CallFormat, std::string> rows[] = {
+      {CallFormat::json, object + "\n" + object},
+      {CallFormat::hermes, "<tool_call>" + object + "</tool_call><tool_call>" + object},
+      {CallFormat::xml, xml + xml},
+      {CallFormat::mistral, "[TOOL_CALLS][" + object + ", " + object + "]"},
+      {CallFormat::mistral, R"([TOOL_CALLS]f[ARGS]{"a": 1}[TOOL_CALLS]g[ARGS]{})"},
+      {CallFormat::granite, "<|tool_call|>[" + object + ", " + object + "] and more"},
+      {CallFormat::deepseek, deepseek + "\n" + deepseek},
+      {CallFormat::harmony, harmony + "<|start|>assistant" + harmony},
+  };
+  for (const auto& [calls, text] : rows) {
+    const MessageParserOptions options = {.tools = {{"f", ""}}, .is_single_call = true};
+    expect(
+        calls, text,
+        calls == CallFormat::xml ? "call:f | arguments:{\"a\":1}" : "call:f | arguments:{\"a\": 1}",
+        options);
+    MessageParser parser({.calls = calls}, options);
+    parser.feed(text);
+    EXPECT_TRUE(parser.is_done()) << text;
+    MessageParser words({.calls = calls}, options);
+    words.feed("There is no call.");
+    words.finish();
+    EXPECT_FALSE(words.is_done()) << text;
+  }
 }
 
 TEST(MessageParser, ReadsForcedCalls) {

@@ -19,7 +19,8 @@ struct MessageParser::Reader {
   MessageParserOptions options;
   std::string pending;  // text not used yet
   MessageParts parts;
-  bool at_end = false;  // no more text follows
+  bool at_end = false;   // no more text follows
+  bool is_done = false;  // the message has ended
 
  protected:
   using Kind = MessagePart::Kind;
@@ -32,6 +33,8 @@ struct MessageParser::Reader {
   // Drops white space at the start of pending. Returns false if nothing is left.
   bool skip_space();
   std::string take(size_t count);  // from the start of pending
+  // Ends a message that may have a single call.
+  bool end_message();
   // The start of the first mark in pending, or kNone.
   size_t find(std::initializer_list<std::string_view> marks, std::string_view* which) const;
   // The length of the text in front that cannot be the start of a mark; everything at the end.

@@ -117,7 +117,7 @@ class TaggedReader : public MessageParser::Reader {
     };
     switch (format_.calls) {
       case CallFormat::json:
-        look({kPython});
+        look({kPython, kCall});
         break;
       case CallFormat::mistral:
         look({kMistral});
@@ -144,7 +144,10 @@ class TaggedReader : public MessageParser::Reader {
 
   bool begin_call(std::string_view mark) {
     mark_ = mark;
-    json_ = {};
+    JsonCallsOptions reading = {.is_single = options.is_single_call};
+    // Without a mark an object may also be the answer.
+    if (mark.empty() && !options.is_call) reading.tools = options.tools;
+    json_ = JsonCalls(reading);
     if (format_.calls == CallFormat::xml && !options.is_call) return go_on(State::xml_call);
     if (format_.calls == CallFormat::deepseek && !options.is_call) return go_on(State::named_call);
     return go_on(State::json_call);
@@ -240,6 +243,7 @@ class TaggedReader : public MessageParser::Reader {
   }
 
   bool after_call() {
+    if (options.is_single_call) return end_message();
     if (!skip_space()) return false;
     for (const std::string_view mark : {kCallEnd, kDeepseekEnd, std::string_view("```")}) {
       if (begins(mark)) return take(mark.size()), true;

@@ -26,9 +26,10 @@ double seconds_since(std::chrono::steady_clock::time_point begun) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count();
 }
 
-std::shared_ptr<const VocabularyTrie> vocabulary_of(const Tokenizer& tokenizer) {
+std::shared_ptr<const VocabularyTrie> vocabulary_of(const Tokenizer& tokenizer, bool special) {
   std::vector<std::string> texts(tokenizer.size());
-  for (size_t i = 0; i < texts.size(); ++i) texts[i] = tokenizer.piece(static_cast<int32_t>(i));
+  for (size_t i = 0; i < texts.size(); ++i)
+    texts[i] = tokenizer.piece(static_cast<int32_t>(i), special);
   return std::make_shared<const VocabularyTrie>(std::move(texts));
 }
 
@@ -56,9 +57,11 @@ int64_t Scheduler::add(GenerationRequest request) {
       throw Error(ErrorCode::kInvalidArgument,
                   fmt::format("generate: the prompt has token {}, the vocabulary only {}", token,
                               model_.config().vocabulary));
-  if (request.options.grammar && !vocabulary_) vocabulary_ = vocabulary_of(tokenizer_);
+  const bool special = request.options.show_special;
+  std::shared_ptr<const VocabularyTrie>& vocabulary = vocabularies_[special ? 1 : 0];
+  if (request.options.grammar && !vocabulary) vocabulary = vocabulary_of(tokenizer_, special);
   const int64_t id = next_id_++;
-  waiting_.push_back(std::make_unique<Sequence>(id, std::move(request), tokenizer_, vocabulary_));
+  waiting_.push_back(std::make_unique<Sequence>(id, std::move(request), tokenizer_, vocabulary));
   if (unfinished() == 1) cancelled_ = false;
   return id;
 }

@@ -7,6 +7,7 @@
 //   std::string text = scheduler.take(id).text;
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <cstdint>
@@ -173,7 +174,8 @@ class Scheduler {
   Model& model_;
   const Tokenizer& tokenizer_;
   RecoverCallback recover_;
-  std::shared_ptr<const VocabularyTrie> vocabulary_;
+  // For grammars: without control tokens, and with them for texts that show them.
+  std::array<std::shared_ptr<const VocabularyTrie>, 2> vocabularies_;
   std::optional<PrefixTree> prefixes_;  // over the cache of the model where it is now
   std::unique_ptr<PromptCache> prompt_cache_;
   std::vector<bool> is_free_;  // by slot

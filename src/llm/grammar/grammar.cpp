@@ -50,9 +50,12 @@ bool put(GrammarAutomaton& automaton, Place& place, uint8_t byte) {
 
 }  // namespace
 
-Grammar Grammar::parse(std::string_view text, std::string_view root) {
+Grammar Grammar::parse(std::string_view text, std::string_view root,
+                       const std::map<std::string, Grammar>& parts) {
+  std::map<std::string, const GrammarRules*> rules;
+  for (const auto& [name, part] : parts) rules[name] = &part.rules();
   Grammar grammar;
-  grammar.rules_ = std::make_shared<const GrammarRules>(parse_grammar(text, root));
+  grammar.rules_ = std::make_shared<const GrammarRules>(parse_grammar(text, root, rules));
   return grammar;
 }
 

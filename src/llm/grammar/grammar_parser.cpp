@@ -24,6 +24,24 @@ class Parser {
  public:
   explicit Parser(std::string_view text) : text_(text) {}
 
+  void add_part(const std::string& name, const GrammarRules& part) {
+    const auto first_rule = static_cast<uint32_t>(rules_.rules.size()),
+               first_symbol = static_cast<uint32_t>(rules_.symbols.size()),
+               first_set = static_cast<uint32_t>(rules_.sets.size());
+    for (GrammarSymbol symbol : part.symbols) {
+      if (symbol.kind != Kind::end)
+        symbol.index += symbol.kind == Kind::characters ? first_set : first_rule;
+      rules_.symbols.push_back(symbol);
+    }
+    for (const GrammarRule& rule : part.rules) {
+      const uint32_t added = add_rule(rule.name);
+      for (const uint32_t start : rule.alternatives)
+        rules_.rules[added].alternatives.push_back(first_symbol + start);
+    }
+    rules_.sets.insert(rules_.sets.end(), part.sets.begin(), part.sets.end());
+    names_[name] = first_rule + part.root;
+  }
+
   GrammarRules parse(std::string_view root) {
     if (text_.size() > kMaximumText)
       throw Error(ErrorCode::kInvalidArgument,
@@ -328,8 +346,11 @@ class Parser {
 
 }  // namespace
 
-GrammarRules parse_grammar(std::string_view text, std::string_view root) {
-  return Parser(text).parse(root);
+GrammarRules parse_grammar(std::string_view text, std::string_view root,
+                           const std::map<std::string, const GrammarRules*>& parts) {
+  Parser parser(text);
+  for (const auto& [name, rules] : parts) parser.add_part(name, *rules);
+  return parser.parse(root);
 }
 
 }  // namespace prism::llm

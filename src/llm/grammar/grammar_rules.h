@@ -3,7 +3,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace prism::llm {
@@ -40,9 +42,11 @@ struct GrammarRules {
   uint32_t root = 0;
 };
 
-// Parses GBNF. Throws kInvalidArgument with line and column for wrong syntax and for rules that are
-// missing, defined twice or left-recursive.
-GrammarRules parse_grammar(std::string_view text, std::string_view root = "root");
+// Parses GBNF. The text may use the roots of `parts` like rules of these names. Throws
+// kInvalidArgument with line and column for wrong syntax and for rules that are missing, defined
+// twice or left-recursive.
+GrammarRules parse_grammar(std::string_view text, std::string_view root = "root",
+                           const std::map<std::string, const GrammarRules*>& parts = {});
 
 // Throws kInvalidArgument naming the rules if one of them begins with itself.
 void reject_left_recursion(const GrammarRules& rules);

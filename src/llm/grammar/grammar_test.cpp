@@ -80,6 +80,18 @@ TEST(Grammar, NestingHasNoLimit) {
   EXPECT_FALSE(nested.matches(open + "x" + close.substr(1)));
 }
 
+TEST(Grammar, PartsAreRulesOfOtherGrammars) {
+  const Grammar number = Grammar::parse("root ::= digit+ (\",\" digit{2})?\ndigit ::= [0-9]");
+  const Grammar word = Grammar::parse("word ::= [a-z]+ word?", "word");
+  const Grammar both = Grammar::parse("root ::= digit n w | w{2}\ndigit ::= \"-\"", "root",
+                                      {{"n", number}, {"w", word}});
+  EXPECT_TRUE(both.matches("-12,34ab"));
+  EXPECT_TRUE(both.matches("abc"));
+  EXPECT_FALSE(both.matches("112,34ab"));
+  EXPECT_FALSE(both.matches("-12,3ab"));
+  EXPECT_THROW(Grammar::parse("root ::= n\nn ::= \"x\"", "root", {{"n", number}}), Error);
+}
+
 TEST(Grammar, ErrorsNameThePlace) {
   EXPECT_NE(error_of("root ::= \"a\n").find("line 1 column 10"), std::string::npos);
   EXPECT_NE(error_of("root ::= a\n\na = \"b\"").find("line 3 column 3"), std::string::npos);

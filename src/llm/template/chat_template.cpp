@@ -30,6 +30,8 @@ Value message_value(Budget& budget, const ChatMessage& message) {
                      ? text_value(message.content)
                      : jinja::from_json(budget, message.parts, "a message's parts"));
   put_text("reasoning_content", message.reasoning_content);
+  // gpt-oss knows reasoning by this name, and refuses calls that have content beside it.
+  if (message.content.empty()) put_text("thinking", message.reasoning_content);
   if (!message.tool_calls.empty()) {
     // Templates iterate over arguments as a mapping, but servers pass them as JSON text.
     List calls;
@@ -101,6 +103,10 @@ std::string ChatTemplate::render(std::span<const ChatMessage> messages,
     if (!extra.is(Value::Kind::dict)) jinja::fail("extra variables: not a JSON object");
     for (const auto& [key, value] : extra.as_dict().items) variables.set(budget, key, value);
   }
+  // SmolLM3 takes tools by other names, of which the caller may choose one.
+  if (!options.tools.empty() && !variables.find(budget, "xml_tools") &&
+      !variables.find(budget, "python_tools"))
+    put("xml_tools", *variables.find(budget, "tools"));
   const std::tm now = options.now ? *options.now : local_time();
   return jinja::Runtime(&budget, options.limits, variables, &now).render(state_->body);
 }

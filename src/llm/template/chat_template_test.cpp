@@ -211,6 +211,11 @@ TEST(Template, MessagesAndOptions) {
                         {.bos_token = "<s>", .tools = "[1, 2]", .extra = R"({"extra_name": "E"})"}),
             "<s>[user:hi][assistant:5]2E>");
   EXPECT_EQ(render_chat(text, {}, {.add_generation_prompt = false}), "");
+  const std::string names = "{{ xml_tools }} {{ python_tools }}";  // those of SmolLM3
+  EXPECT_EQ(render_chat(names, messages, {.tools = "[1]"}), "[1] ");
+  EXPECT_EQ(render_chat(names, messages, {}), " ");
+  EXPECT_EQ(render_chat(names, messages, {.tools = "[1]", .extra = R"({"python_tools": [2]})"}),
+            " [2]");
   std::tm now{};
   now.tm_year = 126;
   now.tm_mon = 10;

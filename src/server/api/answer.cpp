@@ -70,12 +70,14 @@ void Answer::on_prompt(size_t index, const llm::PromptProgress& progress) {
 void Answer::on_text(size_t index, TextEvent event) {
   if (has_failed_) return;
   Choice& choice = choices_[index];
+  if (choice.is_done()) return;
   llm::MessageParts parts;
   if (choice.parser)
     parts = choice.parser->feed(event.text);
   else if (!event.text.empty())
     parts.push_back({Kind::content, event.text});
   add(choice, std::move(parts), std::move(event));
+  if (choice.is_done()) engine_.cancel(ids_[index]);
 }
 
 void Answer::add(Choice& choice, llm::MessageParts parts, TextEvent event) {
@@ -110,6 +112,10 @@ void Answer::add(Choice& choice, llm::MessageParts parts, TextEvent event) {
 void Answer::on_end(size_t index, llm::Generation result) {
   if (has_failed_) return;
   Choice& choice = choices_[index];
+  if (choice.is_done()) {
+    result.reason = llm::StopReason::end_token;
+    result.failure = nullptr;
+  }
   if (result.failure) return fail(ApiError::from(result.failure));
   if (choice.parser) {
     llm::MessageParts rest = choice.parser->finish();

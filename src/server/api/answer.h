@@ -43,6 +43,7 @@ struct Choice {
   int64_t reasoning_tokens = 0;
   llm::Generation result;  // when it has ended
   std::optional<llm::MessageParser> parser;
+  bool is_done() const { return parser && parser->is_done(); }  // whatever the model still writes
   // Of a stream: the scores of tokens whose text the parser holds back, and the kind of a part that
   // goes on where the last one ended.
   std::vector<llm::TokenScore> held_scores;

@@ -2,8 +2,12 @@
 #include "server/api/chat_request.h"
 
 #include <algorithm>
+#include <utility>
 
 #include <fmt/format.h>
+
+#include "llm/chat_format/answer_grammar.h"
+#include "llm/chat_format/tool_messages.h"
 
 namespace prism::server {
 namespace {
@@ -120,7 +124,8 @@ std::string chat_text(const ChatRequest& chat, const ServedModel& model) {
     messages = messages.first(messages.size() - 1);
   }
   options.add_generation_prompt = chat.add_generation_prompt || !begun.empty();
-  return model.chat_prompt(messages, options) + begun;
+  const llm::ChatFormat format = llm::ChatFormat::of(model.chat_template());
+  return model.chat_prompt(llm::fit_tool_messages(format, messages), options) + begun;
 }
 
 void prepare_chat(const ChatRequest& chat, AnswerRequest& request) {
@@ -130,28 +135,40 @@ void prepare_chat(const ChatRequest& chat, AnswerRequest& request) {
 
   const llm::ChatFormat format = llm::ChatFormat::of(model.chat_template());
   llm::MessageParserOptions parsing;
+  // Marks that are control tokens have to be seen.
+  const bool is_required = chat.tool_choice == ToolChoice::required;
+  if (!is_required && format.has_control_tokens() && (!tools.empty() || format.thinks))
+    request.options.show_special = true;
   const size_t end = prompt.find_last_not_of(" \n");
   parsing.begins_thinking =
       end != prompt.npos && std::string_view(prompt).substr(0, end + 1).ends_with("<think>");
-  if (chat.tool_choice == ToolChoice::required) {
+  const auto in_tools = [](const auto& make) {
+    try {
+      return make();
+    } catch (const Error& error) {
+      throw ApiError(400, fmt::format("tools cannot be used: {}", error.what()), "tools");
+    }
+  };
+  if (is_required) {
     if (!chat.tool.empty())
       std::erase_if(tools, [&](const llm::Tool& each) { return each.name != chat.tool; });
     if (request.options.grammar)
       throw ApiError(400, "response_format and a required tool are both given; leave one out",
                      "tool_choice");
     const llm::ForcedCall forced = llm::forced_call(format, tools, chat.parallel_calls);
+    if (std::exchange(parsing.begins_thinking, false)) prompt += "\n</think>\n\n";
     prompt += forced.opening;
-    try {
-      request.options.grammar = llm::Grammar::from_json_schema(forced.schema);
-    } catch (const Error& error) {
-      throw ApiError(400, fmt::format("tools cannot be used: {}", error.what()), "tools");
-    }
+    request.options.grammar =
+        in_tools([&] { return llm::Grammar::from_json_schema(forced.schema); });
     request.options.sampler.dry.multiplier = 0;
     parsing.is_call = true;
-    parsing.begins_thinking = false;
-  } else if (format.has_control_tokens() && (!tools.empty() || format.thinks)) {
-    request.options.show_special = true;
+  } else if (std::optional<llm::Grammar>& content = request.options.grammar) {
+    content = in_tools([&] {
+      return llm::answer_grammar(format, *content,
+                                 {.begins_thinking = parsing.begins_thinking, .tools = tools});
+    });
   }
+  parsing.is_single_call = !chat.parallel_calls;
   parsing.tools = std::move(tools);
   request.parser = [format, parsing] { return llm::MessageParser(format, parsing); };
   request.prompts = {model.tokenizer().encode(prompt)};

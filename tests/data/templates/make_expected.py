@@ -2,7 +2,7 @@
 """Writes expected.json: what Python's jinja2, set up as for chat templates, makes of every case and template here.
 
 Run by hand (needs the package jinja2) after a change of cases.json or of a template. The templates are those published
-with the models they are named after. null stands for a template that refuses the case.
+with the models they are named after, but for smollm3-tools. null stands for a template that refuses the case.
 """
 import datetime
 import json
