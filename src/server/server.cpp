@@ -7,6 +7,7 @@
 
 #include "prism/error.h"
 #include "server/api/openai.h"
+#include "server/api/request_fields.h"
 #include "server/api/routes.h"
 #include "server/searched_files.h"
 #include "server/work_queue.h"
@@ -82,7 +83,7 @@ struct Server::Core {
     return result;
   }
 
-  // Waits until the engine has loaded the first model, and throws its failure.
+  // Waits until the engine has loaded the first model and made its plans, and throws its failure.
   void load_first() {
     std::mutex mutex;
     std::condition_variable done;
@@ -94,9 +95,11 @@ struct Server::Core {
       is_done = true;
       done.notify_one();
     };
+    const std::shared_ptr<ServedModel>& first = models.all().front();
     engine->run_with(
-        models.all().front(),
-        [&](EngineModel&) {
+        first,
+        [&](EngineModel& model) {
+          if (!first->makes_embeddings()) model.warm_up(default_options(*first));
           end(nullptr);
           return true;
         },

@@ -87,6 +87,11 @@ class Scheduler {
   // Lets texts whose options allow it check proposed tokens; null: none does.
   void set_proposer(std::unique_ptr<Proposer> proposer,
                     SpeculationPolicy policy = SpeculationPolicy::measured);
+  // Runs texts of random tokens with these options, first one in each slot, then fewer and fewer,
+  // so that the plans are there and timed before the first text needs them. Ends after the step in
+  // which the seconds are over, or when a device fails; the model does not move for that. Nothing
+  // else is left of these texts. Call this while there are no others.
+  void warm_up(GenerationOptions options, double seconds);
   // Call this when the KV cache was changed by others: active sequences are computed again.
   void forget_cache();
   // Call this before the model moves: drops all references to its devices; sequences keep their
@@ -94,6 +99,7 @@ class Scheduler {
   void leave_devices();
 
  private:
+  class Aside;
   struct Active {
     std::unique_ptr<Sequence> sequence;
     int32_t slot = 0;

@@ -160,6 +160,7 @@ DecodeLoop::State::Entry& DecodeLoop::State::entry(const Key& key) {
   PlanOptions options;
   options.arenas = model.arenas;
   made.plan.plan = std::make_unique<Plan>(outputs, std::span<const Tensor>(), options);
+  ++model.plans_made;
   return entries.emplace(key, std::move(made)).first->second;
 }
 

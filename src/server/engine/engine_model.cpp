@@ -16,6 +16,9 @@ namespace {
 
 // No step may take longer, so that a long prompt does not hold back other texts.
 constexpr double kStepSeconds = 0.1;
+// A server that starts waits at most so long for its plans. It needs more than some seconds only
+// when kernels are compiled for the first time on a machine.
+constexpr double kWarmSeconds = 30;
 
 class LanguageEngineModel : public EngineModel {
  public:
@@ -28,6 +31,20 @@ class LanguageEngineModel : public EngineModel {
   int64_t add(std::vector<int32_t> prompt, const llm::GenerationOptions& options,
               const llm::TextCallback& on_text) override {
     return model_.add(std::move(prompt), options, on_text);
+  }
+  void warm_up(const llm::GenerationOptions& options) override {
+    const llm::Placement& placement = model_.model().placement();
+    const auto is_host = [](const Device& device) {
+      return device.info().is_cpu || device.info().software;
+    };
+    if (is_host(placement.output) || std::ranges::any_of(placement.layers, is_host)) return;
+    llm::GenerationOptions greedy = options;
+    greedy.sampler = {.temperature = 0};
+    const auto begun = std::chrono::steady_clock::now();
+    for (const llm::GenerationOptions& each : {options, greedy}) {
+      const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begun;
+      model_.warm_up(each, kWarmSeconds - took.count());
+    }
   }
   bool step() override { return model_.step(); }
   bool is_finished(int64_t id) const override { return model_.is_finished(id); }

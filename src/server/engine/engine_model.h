@@ -19,6 +19,8 @@ class EngineModel {
   virtual ~EngineModel() = default;
   virtual int64_t add(std::vector<int32_t> prompt, const llm::GenerationOptions& options,
                       const llm::TextCallback& on_text) = 0;
+  // Makes the plans that the first texts with such options would wait for, if the model is on GPUs.
+  virtual void warm_up(const llm::GenerationOptions&) {}
   virtual bool step() = 0;
   virtual bool is_finished(int64_t id) const = 0;
   virtual llm::Generation take(int64_t id) = 0;
