@@ -116,7 +116,7 @@ class OllamaFormat : public AnswerFormat {
 void read_options(const JsonView& body, AnswerRequest& request) {
   const JsonView options = body["options"];
   request.options = default_options(*request.model);
-  request.options.max_tokens = options["num_predict"].integer_or(-1, -2);
+  request.options.max_tokens = options["num_predict"].integer_or(request.options.max_tokens, -2);
   if (request.options.max_tokens < 0) request.options.max_tokens = -1;
   read_sampling(options, *request.model, request.options);
   read_stop(options["stop"], request.options);
