@@ -73,7 +73,7 @@ TEST_F(EmbedderOfServer, ALongRequestIsTheSameAsManyShortOnes) {
   size_t pieces = 0;
   std::vector<std::vector<float>> vectors;
   for (; vectors.size() < texts.size(); ++pieces) {
-    const auto some = model->embed(std::span(texts).subspan(vectors.size()));
+    const auto some = model->embed(std::span(texts).subspan(vectors.size()), {});
     ASSERT_GT(some.size(), 0u);
     vectors.insert(vectors.end(), some.begin(), some.end());
   }
@@ -84,7 +84,7 @@ TEST_F(EmbedderOfServer, ALongRequestIsTheSameAsManyShortOnes) {
   ASSERT_EQ(found["data"].size(), texts.size());
   for (size_t i = 0; i < texts.size(); ++i) {
     const std::vector<float> one = found["data"][i]["embedding"];
-    const std::vector<float> alone = model->embed(std::span(texts).subspan(i, 1)).front();
+    const std::vector<float> alone = model->embed(std::span(texts).subspan(i, 1), {}).front();
     for (size_t c = 0; c < one.size(); ++c) {
       ASSERT_NEAR(one[c], alone[c], 1e-5) << i;
       ASSERT_NEAR(vectors[i][c], alone[c], 1e-5) << i;

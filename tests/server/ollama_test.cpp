@@ -1,4 +1,7 @@
-// Ollama's API beyond what its client tests: the server's limit of tokens.
+// Ollama's API beyond what its client tests: the server's limit of tokens, and texts to embed that
+// are too long or absent.
+#include <thread>
+
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
@@ -52,6 +55,47 @@ TEST_F(OllamaRoute, TheServersLimitHoldsWhereNoneIsGiven) {
   EXPECT_EQ(count("/api/chat", five)["eval_count"], 5);
   const json all = {{"options", {{"num_predict", -1}}}};
   EXPECT_GT(count("/api/generate", all)["eval_count"], 200) << "to the end of the context";
+}
+
+// The context has 256 tokens.
+TEST_F(OllamaRoute, LongTextsToEmbedAreCut) {
+  std::string text;
+  for (int i = 0; i < 300; ++i) text += "Once upon a time ";
+  const auto embed = [&](json body, int status = 200) {
+    return reply_to(server(), "/api/embed", body, status);
+  };
+  const json cut = embed({{"input", {text, text + "there was a cat.", "Once"}}});
+  EXPECT_EQ(cut["embeddings"][0], cut["embeddings"][1]);
+  EXPECT_NE(cut["embeddings"][0], cut["embeddings"][2]);
+  EXPECT_EQ(embed({{"input", text}, {"truncate", true}})["prompt_eval_count"], 256);
+  const std::string refusal = embed({{"input", {"Once", text}}, {"truncate", false}}, 400)["error"];
+  EXPECT_TRUE(refusal.starts_with("input[1] ")) << refusal;
+  EXPECT_NE(refusal.find("256"), std::string::npos) << refusal;
+  EXPECT_FALSE(embed({{"input", "Once"}, {"truncate", false}})["embeddings"].empty());
+  embed({{"input", "Once"}, {"truncate", "yes"}}, 400);
+  // OpenAI's API cuts nothing.
+  const json single = error("/v1/embeddings", json{{"input", text}}.dump(), 400);
+  EXPECT_EQ(single["param"], "input");
+  EXPECT_EQ(single["code"], "context_length_exceeded");
+  const json second = error("/v1/embeddings", json{{"input", {"Once", text}}}.dump(), 400);
+  EXPECT_EQ(second["param"], "input[1]");
+  EXPECT_EQ(second["n_ctx"], 256);
+}
+
+// As Ollama's clients do to load a model, or to unload it.
+TEST_F(OllamaRoute, NoTextsToEmbedAreNoError) {
+  const RunningServer running(RunningServer::with_model(path()));
+  for (const json& none : {json::array(), json("")}) {
+    const json reply = reply_to(running, "/api/embed", {{"input", none}});
+    EXPECT_EQ(reply["embeddings"], json::array());
+    EXPECT_EQ(reply["model"], "tiny");
+  }
+  EXPECT_EQ(reply_to(running, "/api/embeddings", {{"prompt", ""}})["embedding"], json::array());
+  EXPECT_EQ(running.state().models.size(), 1u);
+  reply_to(running, "/api/embed", {{"input", json::array()}, {"keep_alive", 0}});
+  while (!running.state().models.empty()) std::this_thread::yield();
+  reply_to(running, "/api/embed", json::object(), 400);
+  EXPECT_EQ(error("/v1/embeddings", R"({"input":["a",""]})", 400)["param"], "input[1]");
 }
 
 }  // namespace
