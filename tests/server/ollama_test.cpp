@@ -69,7 +69,7 @@ TEST_F(OllamaRoute, LongTextsToEmbedAreCut) {
   EXPECT_NE(cut["embeddings"][0], cut["embeddings"][2]);
   EXPECT_EQ(embed({{"input", text}, {"truncate", true}})["prompt_eval_count"], 256);
   const std::string refusal = embed({{"input", {"Once", text}}, {"truncate", false}}, 400)["error"];
-  EXPECT_TRUE(refusal.starts_with("input[1] ")) << refusal;
+  EXPECT_TRUE(refusal.starts_with("input[1]: ")) << refusal;
   EXPECT_NE(refusal.find("256"), std::string::npos) << refusal;
   EXPECT_FALSE(embed({{"input", "Once"}, {"truncate", false}})["embeddings"].empty());
   embed({{"input", "Once"}, {"truncate", "yes"}}, 400);

@@ -19,12 +19,10 @@ class PromptTooLong : public Error {
                                   "size of {} tokens; shorten it, or load the model with a larger "
                                   "context",
                                   tokens, context)) {}
-  int64_t tokens() const { return tokens_; }
-  int64_t context() const { return context_; }
-
- protected:
   PromptTooLong(int64_t tokens, int64_t context, const std::string& message)
       : Error(ErrorCode::kInvalidArgument, message), tokens_(tokens), context_(context) {}
+  int64_t tokens() const { return tokens_; }
+  int64_t context() const { return context_; }
 
  private:
   int64_t tokens_, context_;

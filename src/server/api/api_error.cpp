@@ -19,9 +19,9 @@ ApiError ApiError::from(const std::exception_ptr& thrown, const std::string& tex
     return {400, error.what(), error.path()};
   } catch (const llm::PromptTooLong& error) {
     const std::string message = fmt::format(
-        "{} of {} tokens exceeds the available context size of {} tokens; shorten it, "
-        "or load the model with a larger context",
-        text_field.empty() ? "the prompt" : text_field, error.tokens(), error.context());
+        "{}the text of {} tokens exceeds the available context size of {} tokens; shorten it, or "
+        "load the model with a larger context",
+        text_field.empty() ? "" : text_field + ": ", error.tokens(), error.context());
     ApiError refusal(400, message, text_field, "context_length_exceeded");
     refusal.type_ = "exceed_context_size_error";
     refusal.figures_ = {{"n_prompt_tokens", error.tokens()}, {"n_ctx", error.context()}};

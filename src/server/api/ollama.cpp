@@ -121,12 +121,12 @@ void read_options(const JsonView& body, AnswerRequest& request) {
   read_sampling(options, *request.model, request.options);
   read_stop(options["stop"], request.options);
   if (const JsonView format = body["format"]) {
-    if (format.is_string() && format.string().empty()) return;
-    if (format.is_string() && format.string() != "json")
+    static const Json kAnyObject = {{"type", "object"}};
+    if (!format.is_string()) return read_schema(format, request.options);
+    if (format.string().empty()) return;
+    if (format.string() != "json")
       format.fail(fmt::format("is \"{}\"; it must be json or a JSON schema", format.string()));
-    Json asked = {{"type", format.is_string() ? "json_object" : "json_schema"}};
-    if (!format.is_string()) asked["schema"] = format.json();
-    read_response_format(JsonView(asked, "format"), request.options);
+    read_schema(JsonView(kAnyObject, format.path()), request.options);
   }
 }
 
@@ -209,6 +209,7 @@ void ollama_generate(const ApiCall& call) {
     request.prompts.push_back(tokenizer.encode(prompt));
   } else {
     ChatRequest chat;
+    chat.field = "prompt";
     if (const std::string system = body["system"].string_or(""); !system.empty())
       chat.messages.push_back({.role = "system", .content = system});
     chat.messages.push_back({.role = "user", .content = prompt});

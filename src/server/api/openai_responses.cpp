@@ -311,7 +311,7 @@ void openai_responses(const ApiCall& call) {
   request.options.max_tokens = body["max_output_tokens"].integer_or(request.options.max_tokens, 1);
   read_sampling(body, *request.model, request.options);
   read_stop(body["stop"], request.options);
-  read_response_format(body["text"]["format"], request.options);
+  read_text_format(body["text"]["format"], request.options);
   bool has_logprobs = static_cast<bool>(body["top_logprobs"]);
   for (const JsonView& each : body["include"].items())
     has_logprobs |= each.string() == "message.output_text.logprobs";

@@ -23,12 +23,18 @@ void read_sampling(const JsonView& body, const ServedModel& model, llm::Generati
 void read_stop(const JsonView& stop, llm::GenerationOptions& options);
 // Reads response_format: text, json_object or json_schema.
 void read_response_format(const JsonView& format, llm::GenerationOptions& options);
+// The same for text.format of /v1/responses, where the schema is beside the type.
+void read_text_format(const JsonView& format, llm::GenerationOptions& options);
+// Holds the text to a JSON schema.
+void read_schema(const JsonView& schema, llm::GenerationOptions& options);
 
 // Reads messages in OpenAI's format. Parts other than text are refused.
 std::vector<llm::ChatMessage> read_messages(const JsonView& messages);
-// Reads tool_calls in OpenAI's format. Templates write arguments as JSON themselves, so they become
-// values if they are texts.
+// Reads tool_calls in OpenAI's format.
 Json read_tool_calls(const JsonView& calls);
+// Reads the arguments of a call. Templates write them as JSON themselves, so they become values if
+// they are texts.
+Json read_arguments(const JsonView& arguments);
 // Returns the text of a content: a text, an array of text parts, or null.
 std::string read_content(const JsonView& content);
 
