@@ -230,7 +230,7 @@ void ollama_chat(const ApiCall& call) {
   for (const JsonView& each : body["messages"].items())
     if (each.is_object() && !each["images"].items().empty())
       each["images"].fail("cannot be read: text only");
-  chat.messages = read_messages(body["messages"]);
+  chat.messages = read_messages(body["messages"], *request.model, kOllamaRoles);
   chat.tools = read_tools(body["tools"]);
   read_think(body["think"], chat);
   prepare_chat(chat, request);

@@ -8,6 +8,7 @@
 #include <random>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "llm/generate/known_models.h"
 
@@ -146,6 +147,20 @@ void read_format(const JsonView& format, const JsonView& schema, llm::Generation
   read_schema(schema ? schema : JsonView(kAnyObject, format.path()), options);
 }
 
+// Whether the template compares roles with this name: a tag has it as a text behind the word role.
+bool names_role(std::string_view text, const std::string& name) {
+  if (name.empty()) return false;
+  for (const char quote : {'"', '\''}) {
+    const std::string quoted = quote + name + quote;
+    for (size_t at = text.find(quoted); at != text.npos; at = text.find(quoted, at + 1)) {
+      const size_t begin = text.rfind("{%", at), role = text.rfind("role", at);
+      if (begin == text.npos || role == text.npos || role < begin) continue;
+      if (text.substr(role, at - role).find("%}") == text.npos) return true;
+    }
+  }
+  return false;
+}
+
 }  // namespace
 
 llm::GenerationOptions default_options(const ServedModel& model) {
@@ -269,13 +284,20 @@ Json read_tool_calls(const JsonView& calls) {
   return list;
 }
 
-std::vector<llm::ChatMessage> read_messages(const JsonView& messages) {
+std::string read_role(const JsonView& role, const ServedModel& model, Roles roles) {
+  const std::string& name = role.string();
+  if (std::ranges::find(roles, name) == roles.end() && !names_role(model.chat_template(), name))
+    role.fail(fmt::format("is \"{}\"; it must be one of {}", name, fmt::join(roles, ", ")));
+  return name == "developer" ? "system" : name == "function" ? "tool" : name;
+}
+
+std::vector<llm::ChatMessage> read_messages(const JsonView& messages, const ServedModel& model,
+                                            Roles roles) {
   std::vector<llm::ChatMessage> result;
   if (!messages.is_array()) messages.fail("must be an array of messages");
   for (const JsonView& each : messages.items()) {
     llm::ChatMessage message;
-    message.role = each["role"].string();
-    if (message.role == "developer") message.role = "system";
+    message.role = read_role(each["role"], model, roles);
     if (!each["content"] && !(message.role == "assistant"))
       each["content"].fail("is missing; it must be a string or an array of parts");
     message.content = read_content(each["content"]);

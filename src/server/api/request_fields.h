@@ -2,7 +2,9 @@
 // unknown fields are ignored.
 #pragma once
 
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/json.h"
@@ -28,8 +30,18 @@ void read_text_format(const JsonView& format, llm::GenerationOptions& options);
 // Holds the text to a JSON schema.
 void read_schema(const JsonView& schema, llm::GenerationOptions& options);
 
+// The roles of messages in an API.
+using Roles = std::span<const std::string_view>;
+inline constexpr std::string_view kChatRoles[] = {"system",    "developer", "user",
+                                                  "assistant", "tool",      "function"};
+inline constexpr std::string_view kResponsesRoles[] = {"system", "developer", "user", "assistant"};
+inline constexpr std::string_view kOllamaRoles[] = {"system", "user", "assistant", "tool"};
+// Reads the role of a message as templates know it: one of the API, or another one that the
+// model's template names, such as "ipython". Throws JsonError for others.
+std::string read_role(const JsonView& role, const ServedModel& model, Roles roles);
 // Reads messages in OpenAI's format. Parts other than text are refused.
-std::vector<llm::ChatMessage> read_messages(const JsonView& messages);
+std::vector<llm::ChatMessage> read_messages(const JsonView& messages, const ServedModel& model,
+                                            Roles roles = kChatRoles);
 // Reads tool_calls in OpenAI's format.
 Json read_tool_calls(const JsonView& calls);
 // Reads the arguments of a call. Templates write them as JSON themselves, so they become values if

@@ -12,6 +12,8 @@ namespace {
 // of the assistant.
 class ItemReader {
  public:
+  explicit ItemReader(const ServedModel& model) : model_(model) {}
+
   void add(const JsonView& item) {
     const std::string type = item["type"].string_or("message");
     if (type == "message") {
@@ -47,8 +49,7 @@ class ItemReader {
 
  private:
   void add_message(const JsonView& item) {
-    std::string role = item["role"].string();
-    if (role == "developer") role = "system";
+    const std::string role = read_role(item["role"], model_, kResponsesRoles);
     if (!item["content"]) item["content"].fail("is missing; it must be a string or an array");
     const std::string content = read_content(item["content"]);
     if (role == "assistant")
@@ -63,6 +64,8 @@ class ItemReader {
       messages.push_back({.role = "assistant", .content = {}});
     return messages.back();
   }
+
+  const ServedModel& model_;
 };
 
 // The tools of this API have no object "function" around their fields.
@@ -85,8 +88,8 @@ Json wrapped_tools(const JsonView& tools) {
 
 }  // namespace
 
-ChatRequest read_responses_chat(const JsonView& body) {
-  ItemReader reader;
+ChatRequest read_responses_chat(const JsonView& body, const ServedModel& model) {
+  ItemReader reader(model);
   const JsonView input = body["input"];
   if (input.is_string()) {
     reader.messages.push_back({.role = "user", .content = input.string()});
