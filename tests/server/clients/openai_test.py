@@ -1,8 +1,10 @@
 """OpenAI's client: models, chats, completions and embeddings."""
 import json
+import tempfile
 
 import openai
-from server_tools import COLOUR, ONCE, Clients, main, prism, run_text
+from server_tools import COLOUR, MODEL, ONCE, Clients, main, prism, run_text, start_server
+from tiny_models import with_fill_tokens
 
 PAINT = {"type": "function", "function": {"name": "paint", "parameters": COLOUR}}
 SAY = {"type": "function", "function": {"name": "say", "parameters": {"type": "object"}}}
@@ -68,6 +70,31 @@ class Completions(Clients):
         with self.assertRaises(openai.BadRequestError) as caught:
             self.create(suffix="The end.")
         self.assertEqual(caught.exception.param, "suffix")
+
+    def test_suffix_fills_in_the_middle(self):
+        # The model has no such tokens, so three others stand for them.
+        prefix, suffix, middle = 10, 11, 12
+        with tempfile.TemporaryDirectory() as folder:
+            path = folder + "/fill.gguf"
+            with_fill_tokens(MODEL, path, prefix, suffix, middle)
+            server, address = start_server(models=[path])
+            self.addCleanup(server.stdout.close)
+            self.addCleanup(server.wait, 20)
+            self.addCleanup(server.terminate)
+
+            def ids(text):
+                return self.post("/tokenize", {"content": text})["tokens"]
+            prompt = self.post("/tokenize", {"content": "", "add_special": True})["tokens"]
+            prompt += [prefix, *ids(ONCE), suffix, *ids("The end."), middle]
+            expected = self.create(prompt=prompt).choices[0].text
+            with openai.OpenAI(base_url=address + "/v1", api_key="none", max_retries=0) as client:
+                fields = {"model": "fill", "prompt": ONCE, "suffix": "The end.", "max_tokens": 40, "temperature": 0}
+                self.assertEqual(client.completions.create(**fields).choices[0].text, expected)
+                self.assertEqual("".join(chunk.choices[0].text for chunk in
+                                         client.completions.create(**fields, stream=True)), expected)
+                both = client.completions.create(**{**fields, "prompt": [ONCE, "The cat"]}).choices
+                self.assertEqual(both[0].text, expected)
+                self.assertNotEqual(both[1].text, expected)
 
     def test_choices_with_a_seed(self):
         def texts():
