@@ -1,11 +1,12 @@
-// Ollama's API beyond what its client tests: the server's limit of tokens, and texts to embed that
-// are too long or absent.
+// Ollama's API beyond what its client tests: the server's limit of tokens, texts to embed that are
+// too long or absent, and how long a model stays loaded.
 #include <thread>
 
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
 
+#include "support/run_program.h"
 #include "support/server/openai_server.h"
 
 namespace prism::server {
@@ -96,6 +97,47 @@ TEST_F(OllamaRoute, NoTextsToEmbedAreNoError) {
   while (!running.state().models.empty()) std::this_thread::yield();
   reply_to(running, "/api/embed", json::object(), 400);
   EXPECT_EQ(error("/v1/embeddings", R"({"input":["a",""]})", 400)["param"], "input[1]");
+}
+
+TEST_F(OllamaRoute, TimesToStayLoadedHaveADate) {
+  const RunningServer running(RunningServer::with_model(path()));
+  for (const json& time : {json(1e300), json("999999999h"), json("1e300h"), json(-1), json(600)}) {
+    reply_to(running, "/api/generate", {{"keep_alive", time}});
+    const std::string date = json::parse(running.get("/api/ps").body)["models"][0]["expires_at"];
+    EXPECT_EQ(date.size(), 20u) << time << ": " << date;
+    EXPECT_GT(date, "2026") << time;
+  }
+  for (const char* wrong : {"nan", "inf", "5m-3s", "", "-", "m"})
+    reply_to(running, "/api/generate", {{"keep_alive", wrong}}, 400);
+}
+
+// A folder may hold a file that is no model.
+TEST_F(OllamaRoute, FilesThatCannotBeReadAreLeftOut) {
+  const test::TemporaryFolder folder;
+  test::write_file(folder / "broken.gguf", "no model");
+  ServerOptions options = RunningServer::with_model(path());
+  options.models.push_back({"broken", folder / "broken.gguf"});
+  const RunningServer running(std::move(options));
+  const json models = json::parse(running.get("/api/tags").body)["models"];
+  ASSERT_EQ(models.size(), 1u);
+  EXPECT_EQ(models[0]["name"], "tiny");
+  reply_to(running, "/api/show", {{"model", "broken"}}, 500);
+  // Which of them ranks texts?
+  const json refusal = reply_to(running, "/rerank", {{"query", "a"}, {"documents", {"b"}}}, 400);
+  EXPECT_NE(refusal["error"]["message"].get<std::string>().find("\"tiny\""), std::string::npos);
+}
+
+TEST_F(OllamaRoute, Think) {
+  const json body = {{"prompt", "Once"}, {"stream", false}, {"options", {{"num_predict", 1}}}};
+  for (const json& think : {json(true), json(false), json("low"), json("high")}) {
+    json with = body;
+    with["think"] = think;
+    reply_to(server(), "/api/generate", with);
+  }
+  json wrong = body;
+  wrong["think"] = "a bit";
+  const std::string refusal = reply_to(server(), "/api/generate", wrong, 400)["error"];
+  EXPECT_TRUE(refusal.starts_with("think is")) << refusal;
 }
 
 }  // namespace

@@ -141,7 +141,12 @@ void read_fields(const JsonView& body, AnswerRequest& request) {
 // think: true or false, or how much: "low", "medium", "high".
 void read_think(const JsonView& think, ChatRequest& chat) {
   if (!think) return;
-  if (think.is_string()) return read_template_variables(JsonView(Json()), think, chat);
+  if (think.is_string()) {
+    const std::string& effort = think.string();
+    if (effort != "low" && effort != "medium" && effort != "high")
+      think.fail(fmt::format("is \"{}\"; it must be true, false, low, medium or high", effort));
+    return read_template_variables(JsonView(Json()), think, chat);
+  }
   chat.extra = Json{{"enable_thinking", think.boolean()}}.dump();
 }
 
