@@ -45,7 +45,10 @@ TEST_F(ErrorFields, OfResponses) {
   };
   EXPECT_EQ(with("arguments", "{"), "input[1].arguments");
   EXPECT_EQ(with("arguments", {{"a", 1}}), "input[1].arguments");
+  EXPECT_EQ(with("arguments", "[1]"), "input[1].arguments");
   EXPECT_EQ(with("name", 5), "input[1].arguments") << "which is missing";
+  const json result = {{"type", "function_call_output"}, {"call_id", "c"}};
+  EXPECT_EQ(param("/v1/responses", responses(result)), "input[1].output");
   const auto tool = [&](const json& each) {
     return param("/v1/responses", {{"input", "Once"}, {"tools", {each}}});
   };
@@ -58,6 +61,33 @@ TEST_F(ErrorFields, OfResponses) {
   EXPECT_EQ(format({{"type", "json_schema"}, {"name", "a"}}), "text.format.schema");
   EXPECT_EQ(format({{"type", "json_schema"}, {"schema", 5}}), "text.format.schema");
   EXPECT_EQ(format({{"type", "xml"}}), "text.format.type");
+}
+
+TEST_F(ErrorFields, OfAnthropicsBlocks) {
+  const auto said = [&](const char* role, const json& content, const json& more = json::object()) {
+    json body = {{"max_tokens", 1}, {"messages", {{{"role", role}, {"content", content}}}}};
+    body.update(more);
+    return sentence("/v1/messages", body);
+  };
+  const std::string empty = said("user", json::array());
+  EXPECT_TRUE(empty.starts_with("messages[0].content is empty")) << empty;
+  json call = {{"type", "tool_use"}, {"id", "c"}, {"name", "paint"}, {"input", "red"}};
+  const std::string arguments = said("assistant", json::array({call}));
+  EXPECT_TRUE(arguments.starts_with("messages[0].content[0].input ")) << arguments;
+  const json tools = {{{"name", ""}, {"input_schema", json::object()}}};
+  const std::string name = said("user", "Once", {{"tools", tools}});
+  EXPECT_TRUE(name.starts_with("tools[0].name ")) << name;
+  EXPECT_TRUE(sentence("/v1/messages", {{"max_tokens", 1}, {"messages", json::array()}})
+                  .starts_with("messages is empty"));
+  const std::string thoughts = said("assistant", {{{"type", "redacted_thinking"}, {"data", "x"}}});
+  EXPECT_TRUE(thoughts.starts_with("messages is empty")) << thoughts;
+  // An empty text is an empty message, whichever way it is written.
+  const json text = {{{"type", "text"}, {"text", ""}}};
+  const auto count = [&](const json& content) {
+    return post("/v1/messages/count_tokens",
+                {{"messages", {{{"role", "user"}, {"content", content}}}}})["input_tokens"];
+  };
+  EXPECT_EQ(count(text), count(""));
 }
 
 TEST_F(ErrorFields, OfTextsBeyondTheContext) {

@@ -263,13 +263,15 @@ std::string read_content(const JsonView& content) {
 }
 
 Json read_arguments(const JsonView& arguments) {
-  if (!arguments.is_string()) return arguments.json();
-  const std::string& text = arguments.string();
+  if (!arguments || (arguments.is_string() && arguments.string().empty())) return Json::object();
+  Json value = arguments.json();
   try {
-    return text.empty() ? Json::object() : Json::parse(text);
+    if (value.is_string()) value = Json::parse(arguments.string());
   } catch (const Error& error) {
     arguments.fail(fmt::format("cannot be read: {}", error.what()));
   }
+  if (!value.is_object()) arguments.fail("must be an object: the arguments by their names");
+  return value;
 }
 
 Json read_tool_calls(const JsonView& calls) {

@@ -44,8 +44,8 @@ std::vector<llm::ChatMessage> read_messages(const JsonView& messages, const Serv
                                             Roles roles = kChatRoles);
 // Reads tool_calls in OpenAI's format.
 Json read_tool_calls(const JsonView& calls);
-// Reads the arguments of a call. Templates write them as JSON themselves, so they become values if
-// they are texts.
+// Reads the arguments of a call, an object or its text. Templates write them as JSON themselves, so
+// texts become values.
 Json read_arguments(const JsonView& arguments);
 // Returns the text of a content: a text, an array of text parts, or null.
 std::string read_content(const JsonView& content);

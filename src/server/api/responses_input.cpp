@@ -32,6 +32,7 @@ class ItemReader {
       all.push_back(std::move(call));
       message.tool_calls = all.dump();
     } else if (type == "function_call_output") {
+      if (!item["output"]) item["output"].fail("is missing; it must be a string or an array");
       messages.push_back({.role = "tool",
                           .content = read_content(item["output"]),
                           .tool_call_id = item["call_id"].string()});
