@@ -92,6 +92,22 @@ TEST_F(EmbedderOfServer, ALongRequestIsTheSameAsManyShortOnes) {
   }
 }
 
+// Also of streams: the error comes before they begin.
+TEST_F(EmbedderOfServer, AnEmbeddingModelWritesNoText) {
+  const RunningServer bert(options(bert_.path("bert.gguf")));
+  const json messages = {{{"role", "user"}, {"content", "%&"}}};
+  for (const bool is_streamed : {false, true})
+    for (const char* to : {"/v1/completions", "/v1/chat/completions", "/v1/responses",
+                           "/v1/messages", "/completion", "/api/generate", "/api/chat"}) {
+      json body = {{"stream", is_streamed}, {"max_tokens", 2}};
+      body[std::string(to) == "/v1/responses" ? "input" : "messages"] = messages;
+      if (std::string(to) != "/v1/responses") body["prompt"] = "%&";
+      const test::ClientReply reply = bert.post(to, body.dump());
+      EXPECT_EQ(reply.status, 400) << to << reply.body;
+      EXPECT_NE(reply.body.find("makes embeddings"), std::string::npos) << to << reply.body;
+    }
+}
+
 // A model that was trained for embeddings keeps its requests.
 TEST_F(EmbedderOfServer, DoesNotReplaceAnEmbeddingModel) {
   ServerOptions with = options(bert_.path("bert.gguf"));
