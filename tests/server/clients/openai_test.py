@@ -3,7 +3,7 @@ import json
 import tempfile
 
 import openai
-from server_tools import COLOUR, MODEL, ONCE, Clients, main, prism, run_text, start_server
+from server_tools import COLOUR, KEY, MODEL, ONCE, Clients, main, prism, run_text, start_server
 from tiny_models import with_fill_tokens
 
 PAINT = {"type": "function", "function": {"name": "paint", "parameters": COLOUR}}
@@ -260,13 +260,24 @@ class Others(Clients):
         self.assertEqual(refusal(temperature=-3), "temperature")
         self.assertEqual(refusal(n=0), "n")
         self.assertEqual(refusal(messages=[]), "messages")
+        self.assertEqual(refusal(messages=[{"role": "bot", "content": ONCE}]), "messages[0].role")
+        self.assertEqual(refusal(messages=[{"role": "user", "content": "a " * 600}]), "messages")
+        self.assertEqual(refusal(max_tokens=0), "max_tokens")
         self.assertEqual(refusal(tool_choice="required"), "tool_choice")
         with self.assertRaises(openai.BadRequestError) as caught:
             self.openai.completions.create(model=self.model, prompt="a " * 600)
-        self.assertEqual(caught.exception.code, "context_length_exceeded")
+        self.assertEqual((caught.exception.code, caught.exception.param), ("context_length_exceeded", "prompt"))
+        with self.assertRaises(openai.BadRequestError) as caught:
+            self.openai.embeddings.create(model=self.model, input=["a", "a " * 600])
+        self.assertEqual((caught.exception.code, caught.exception.param), ("context_length_exceeded", "input[1]"))
         with openai.OpenAI(base_url=self.address + "/v1", api_key="wrong", max_retries=0) as stranger:
             with self.assertRaises(openai.AuthenticationError):
                 stranger.models.list()
+        # One right key is enough, in either header.
+        for bearer, key in [(KEY, "wrong"), ("wrong", KEY)]:
+            with openai.OpenAI(base_url=self.address + "/v1", api_key=bearer, max_retries=0,
+                               default_headers={"x-api-key": key}) as client:
+                client.models.list()
 
 
 if __name__ == "__main__":
