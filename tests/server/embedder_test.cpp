@@ -73,7 +73,7 @@ TEST_F(EmbedderOfServer, ALongRequestIsTheSameAsManyShortOnes) {
   size_t pieces = 0;
   std::vector<std::vector<float>> vectors;
   for (; vectors.size() < texts.size(); ++pieces) {
-    const auto some = model->embed(std::span(texts).subspan(vectors.size()));
+    const auto some = model->embed(std::span(texts).subspan(vectors.size()), {});
     ASSERT_GT(some.size(), 0u);
     vectors.insert(vectors.end(), some.begin(), some.end());
   }
@@ -84,12 +84,28 @@ TEST_F(EmbedderOfServer, ALongRequestIsTheSameAsManyShortOnes) {
   ASSERT_EQ(found["data"].size(), texts.size());
   for (size_t i = 0; i < texts.size(); ++i) {
     const std::vector<float> one = found["data"][i]["embedding"];
-    const std::vector<float> alone = model->embed(std::span(texts).subspan(i, 1)).front();
+    const std::vector<float> alone = model->embed(std::span(texts).subspan(i, 1), {}).front();
     for (size_t c = 0; c < one.size(); ++c) {
       ASSERT_NEAR(one[c], alone[c], 1e-5) << i;
       ASSERT_NEAR(vectors[i][c], alone[c], 1e-5) << i;
     }
   }
+}
+
+// Also of streams: the error comes before they begin.
+TEST_F(EmbedderOfServer, AnEmbeddingModelWritesNoText) {
+  const RunningServer bert(options(bert_.path("bert.gguf")));
+  const json messages = {{{"role", "user"}, {"content", "%&"}}};
+  for (const bool is_streamed : {false, true})
+    for (const char* to : {"/v1/completions", "/v1/chat/completions", "/v1/responses",
+                           "/v1/messages", "/completion", "/api/generate", "/api/chat"}) {
+      json body = {{"stream", is_streamed}, {"max_tokens", 2}};
+      body[std::string(to) == "/v1/responses" ? "input" : "messages"] = messages;
+      if (std::string(to) != "/v1/responses") body["prompt"] = "%&";
+      const test::ClientReply reply = bert.post(to, body.dump());
+      EXPECT_EQ(reply.status, 400) << to << reply.body;
+      EXPECT_NE(reply.body.find("makes embeddings"), std::string::npos) << to << reply.body;
+    }
 }
 
 // A model that was trained for embeddings keeps its requests.

@@ -42,7 +42,10 @@ class Double : public EngineModel {
   bool is_finished(int64_t) const override { return !runs_for_ever_; }
   llm::Generation take(int64_t) override { return {}; }
   void cancel(int64_t) override { runs_for_ever_ = false; }
-  std::vector<std::vector<float>> embed(std::span<const std::string>) override { return {}; }
+  std::vector<std::vector<float>> embed(std::span<const std::string>,
+                                        const llm::EmbedOptions&) override {
+    return {};
+  }
   Facts facts() const override {
     Facts facts;
     facts.parallel = 3;
@@ -197,8 +200,9 @@ TEST(EngineModelsServer, RealModelsTakeTurnsInTooLittleMemory) {
     bool is_finished(int64_t id) const override { return of_->is_finished(id); }
     llm::Generation take(int64_t id) override { return of_->take(id); }
     void cancel(int64_t id) override { of_->cancel(id); }
-    std::vector<std::vector<float>> embed(std::span<const std::string> texts) override {
-      return of_->embed(texts);
+    std::vector<std::vector<float>> embed(std::span<const std::string> texts,
+                                          const llm::EmbedOptions& how) override {
+      return of_->embed(texts, how);
     }
     Facts facts() const override { return of_->facts(); }
     std::unique_ptr<EngineModel> of_;

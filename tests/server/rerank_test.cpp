@@ -122,8 +122,9 @@ TEST_F(RerankRoute, LongDocumentsAreCut) {
   ids.push_back(3);
   EXPECT_NEAR(found["results"][0]["relevance_score"], tiny_.score(ids), 1e-3);
   EXPECT_EQ(found["usage"]["total_tokens"], 64);
-  EXPECT_NE(message({{"query", text}, {"documents", {"a"}}}).find("no document fits"),
-            std::string::npos);
+  const json refusal = post("/rerank", {{"query", text}, {"documents", {"a"}}}, 400)["error"];
+  EXPECT_NE(refusal["message"].get<std::string>().find("no document fits"), std::string::npos);
+  EXPECT_EQ(refusal["param"], "query");
 }
 
 TEST_F(RerankRoute, Errors) {

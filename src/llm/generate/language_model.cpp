@@ -13,6 +13,7 @@
 #include "llm/generate/embedding_load.h"
 #include "llm/generate/ngram_proposer.h"
 #include "llm/generate/pair_tokens.h"
+#include "llm/generate/prompt_too_long.h"
 #include "llm/generate/scheduler.h"
 #include "llm/model/placed_model.h"
 #include "prism/error.h"
@@ -44,20 +45,16 @@ std::unique_ptr<Proposer> proposer_for(const LoadOptions& options, const Tokeniz
                                               draft, tokenizer);
 }
 
-// The tokens of a text, at most `most`. A cut text keeps the tokens that the tokenizer adds at its
-// end, as the model was trained with them.
+// The tokens of a text, the index-th, at most `most`. A cut text keeps the tokens that the
+// tokenizer adds at its end, as the model was trained with them.
 std::vector<int32_t> tokens_to_embed(const Tokenizer& tokenizer, std::string_view text,
-                                     int64_t most, bool truncate) {
+                                     size_t index, int64_t most, bool truncate) {
   std::vector<int32_t> tokens = tokenizer.encode(text);
   const auto count = static_cast<int64_t>(tokens.size());
   if (count == 0)
     throw Error(ErrorCode::kInvalidArgument, "embed: a text has no tokens; is it empty?");
   if (count <= most) return tokens;
-  if (!truncate)
-    throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("embed: a text has {} tokens and the context {}; shorten it, or load "
-                            "the model with a larger context",
-                            count, most));
+  if (!truncate) throw EmbeddedTextTooLong(index, count, most);
   const int32_t last = tokens.back();
   tokens.resize(static_cast<size_t>(most));
   if (tokenizer.adds_separator() || tokenizer.adds_eos()) tokens.back() = last;
@@ -230,7 +227,7 @@ std::vector<std::vector<float>> LanguageModel::embed(std::span<const std::string
   std::vector<std::vector<int32_t>> tokens;
   tokens.reserve(texts.size());
   for (const std::string& text : texts)
-    tokens.push_back(tokens_to_embed(tokenizer(), text, context(), truncate));
+    tokens.push_back(tokens_to_embed(tokenizer(), text, tokens.size(), context(), truncate));
   std::vector<std::vector<float>> vectors =
       state_->beside_texts([&](Model& model) { return model.embed(tokens, options.progress); });
   if (!options.normalise) return vectors;

@@ -45,6 +45,10 @@ Scheduler::~Scheduler() {
 }
 
 int64_t Scheduler::add(GenerationRequest request) {
+  if (!model_.makes_logits())
+    throw Error(ErrorCode::kNotSupported,
+                fmt::format("generate: {} makes embeddings and no text; use it for embeddings",
+                            model_.config().architecture));
   const auto length = static_cast<int64_t>(request.prompt.size());
   int64_t most = model_.context();
   if (model_.config().has_decoder()) {

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "llm/generate/candidates.h"
+#include "llm/generate/prompt_too_long.h"
 #include "llm/model/finite.h"
 #include "llm/model/model.h"
 #include "prism/error.h"
@@ -76,8 +77,8 @@ std::vector<TokenScore> score_tokens(Model& model, std::span<const int32_t> toke
   if (model.config().has_decoder() && source.empty()) source = tokens;
   const auto count = static_cast<int64_t>(tokens.size() + source.size());
   if (count > model.context())
-    throw Error(
-        ErrorCode::kInvalidArgument,
+    throw PromptTooLong(
+        count, model.context(),
         fmt::format("score: the text{} has {} tokens and the context {}; shorten it, or "
                     "load the model with a larger context",
                     source.empty() ? "" : " with what the encoder sees", count, model.context()));

@@ -95,6 +95,7 @@ class Model {
   std::vector<std::vector<float>> embed(
       std::span<const std::vector<int32_t>> texts,
       const std::function<bool(size_t done, size_t all)>& progress = {});
+  bool makes_logits() const;  // false: embeddings only
   // The numbers that the classification head of the file gives for each text, one for each label.
   // Throws kNotSupported if the file has none.
   bool classifies() const;

@@ -133,6 +133,8 @@ std::vector<std::vector<float>> Model::embed(std::span<const std::vector<int32_t
   });
 }
 
+bool Model::makes_logits() const { return static_cast<bool>(state_->weights.output); }
+
 bool Model::classifies() const { return static_cast<bool>(state_->weights.head); }
 
 std::vector<std::vector<float>> Model::classify(std::span<const std::vector<int32_t>> texts,

@@ -114,13 +114,14 @@ std::optional<Refusal> Access::check(const HttpRequest& request, bool is_open) c
                            origin)};
   }
   if (is_open || !needs_key() || request.method == "OPTIONS") return std::nullopt;
-  std::string_view key = request.header("x-api-key");
-  if (const std::string_view bearer = request.header("authorization");
-      lower(bearer.substr(0, 7)) == "bearer ")
-    key = bearer.substr(7);
-  if (key.empty())
+  // Clients may send a key of their own beside the one that the user gave them.
+  std::string_view key = request.header("x-api-key"), bearer = request.header("authorization");
+  bearer = lower(bearer.substr(0, 7)) == "bearer " ? bearer.substr(7) : "";
+  if (key.empty() && bearer.empty())
     return Refusal{401, "no API key was sent; send one as \"Authorization: Bearer KEY\""};
-  if (!is_known_key(key)) return Refusal{401, "the API key is not valid for this server"};
+  const bool is_known = is_known_key(key), is_bearer_known = is_known_key(bearer);
+  if (!is_known && !is_bearer_known)
+    return Refusal{401, "the API key is not valid for this server"};
   return std::nullopt;
 }
 

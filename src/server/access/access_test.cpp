@@ -53,6 +53,14 @@ TEST(Access, KeysAreTakenFromBothHeaders) {
   for (const char* wrong : {"firs", "first ", "First", "secondfirst", ""})
     EXPECT_EQ(status(access, {{"host", "x"}, {"x-api-key", wrong}}), 401) << wrong;
   EXPECT_EQ(status(access, {{"host", "x"}, {"authorization", "Basic first"}}), 401);
+  // One right key is enough.
+  for (const char* wrong : {"Bearer no", "Bearer ", "Basic first"}) {
+    EXPECT_EQ(status(access, {{"host", "x"}, {"authorization", wrong}, {"x-api-key", "first"}}),
+              200);
+    EXPECT_EQ(status(access, {{"host", "x"}, {"authorization", wrong}, {"x-api-key", "no"}}), 401);
+  }
+  EXPECT_EQ(status(access, {{"host", "x"}, {"authorization", "Bearer first"}, {"x-api-key", "no"}}),
+            200);
 }
 
 TEST(Access, NamesOfOtherSitesAreRefused) {

@@ -10,6 +10,10 @@ namespace prism::server {
 
 using Kind = llm::MessagePart::Kind;
 
+std::string AnswerRequest::field_of(size_t prompt) const {
+  return prompts.size() == 1 ? text_field : fmt::format("{}[{}]", text_field, prompt);
+}
+
 Answer::Answer(Engine& engine, AnswerRequest request, std::unique_ptr<AnswerFormat> format,
                HttpResponse response)
     : engine_(engine),
@@ -116,7 +120,9 @@ void Answer::on_end(size_t index, llm::Generation result) {
     result.reason = llm::StopReason::end_token;
     result.failure = nullptr;
   }
-  if (result.failure) return fail(ApiError::from(result.failure));
+  if (result.failure)
+    return fail(ApiError::from(result.failure,
+                               request_.field_of(index / static_cast<size_t>(request_.choices))));
   if (choice.parser) {
     llm::MessageParts rest = choice.parser->finish();
     if (rest.empty() && !choice.held_scores.empty()) rest.push_back({choice.end_kind, ""});

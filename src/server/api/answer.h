@@ -21,12 +21,16 @@ namespace prism::server {
 struct AnswerRequest {
   std::shared_ptr<ServedModel> model;
   std::vector<std::vector<int32_t>> prompts;
-  int64_t choices = 1;  // texts for each prompt
+  std::string text_field = "prompt";  // where they are in the request; empty: in several fields
+  int64_t choices = 1;                // texts for each prompt
   llm::GenerationOptions options = {};
   bool is_streamed = false;
   bool shows_prompts = false;  // streams tell how much of the prompt has been read
   // Splits texts into content, reasoning and tool calls; without it all is content.
   std::function<llm::MessageParser()> parser = {};
+
+  // Where one of the prompts is in the request: "prompt[1]".
+  std::string field_of(size_t prompt) const;
 };
 
 struct ToolCall {

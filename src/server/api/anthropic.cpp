@@ -166,16 +166,19 @@ void add_message(std::vector<llm::ChatMessage>& messages, const JsonView& from) 
   }
   if (!content.is_array()) content.fail("must be a string or an array of blocks");
   llm::ChatMessage message{.role = role, .content = {}};
+  bool has_text = false;
   Json calls = Json::array();
+  if (content.items().empty()) content.fail("is empty; it must have at least one block");
   for (const JsonView& block : content.items()) {
     const std::string& type = block["type"].string();
     if (type == "text") {
       message.content += (message.content.empty() ? "" : "\n") + block["text"].string();
+      has_text = true;
     } else if (type == "thinking") {
       message.reasoning_content += block["thinking"].string();
     } else if (type == "tool_use") {
       Json function = {{"name", block["name"].string()}};
-      function["arguments"] = block["input"].json();
+      function["arguments"] = read_arguments(block["input"]);
       calls.push_back({{"type", "function"}, {"id", block["id"].string()}, {"function", function}});
     } else if (type == "tool_result") {
       messages.push_back({.role = "tool",
@@ -186,7 +189,7 @@ void add_message(std::vector<llm::ChatMessage>& messages, const JsonView& from) 
     }
   }
   if (!calls.items().empty()) message.tool_calls = calls.dump();
-  if (!message.content.empty() || !message.tool_calls.empty()) messages.push_back(message);
+  if (has_text || !message.tool_calls.empty()) messages.push_back(message);
 }
 
 ChatRequest read_chat(const JsonView& body) {
@@ -195,8 +198,10 @@ ChatRequest read_chat(const JsonView& body) {
     chat.messages.push_back({.role = "system", .content = system});
   if (!body["messages"].is_array()) body["messages"].fail("must be an array of messages");
   for (const JsonView& each : body["messages"].items()) add_message(chat.messages, each);
-  if (chat.messages.empty()) body["messages"].fail("is empty");
+  if (chat.messages.empty() || body["messages"].items().empty())
+    body["messages"].fail("is empty; it must have at least one message");
   for (const JsonView& each : body["tools"].items()) {
+    if (each["name"].string().empty()) each["name"].fail("is empty");
     Json function = {{"name", each["name"].string()},
                      {"description", each["description"].string_or("")}};
     if (const std::string type = each["type"].string_or("custom"); type != "custom")

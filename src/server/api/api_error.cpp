@@ -1,6 +1,8 @@
 // Translates exceptions to statuses.
 #include "server/api/api_error.h"
 
+#include <fmt/format.h>
+
 #include "base/json.h"
 #include "llm/generate/prompt_too_long.h"
 #include "prism/error.h"
@@ -8,7 +10,7 @@
 
 namespace prism::server {
 
-ApiError ApiError::from(const std::exception_ptr& thrown) {
+ApiError ApiError::from(const std::exception_ptr& thrown, const std::string& text_field) {
   try {
     std::rethrow_exception(thrown);
   } catch (const ApiError& error) {
@@ -16,7 +18,11 @@ ApiError ApiError::from(const std::exception_ptr& thrown) {
   } catch (const JsonError& error) {
     return {400, error.what(), error.path()};
   } catch (const llm::PromptTooLong& error) {
-    ApiError refusal(400, error.what(), {}, "context_length_exceeded");
+    const std::string message = fmt::format(
+        "{}the text of {} tokens exceeds the available context size of {} tokens; shorten it, or "
+        "load the model with a larger context",
+        text_field.empty() ? "" : text_field + ": ", error.tokens(), error.context());
+    ApiError refusal(400, message, text_field, "context_length_exceeded");
     refusal.type_ = "exceed_context_size_error";
     refusal.figures_ = {{"n_prompt_tokens", error.tokens()}, {"n_ctx", error.context()}};
     return refusal;

@@ -17,7 +17,8 @@ class ApiError : public std::exception {
         field_(std::move(field)),
         code_(std::move(code)) {}
   // Translates what was thrown: a caller's mistake is 400, a full queue 429, a failure 500.
-  static ApiError from(const std::exception_ptr& thrown);
+  // text_field: the field that is named where a text does not fit the context.
+  static ApiError from(const std::exception_ptr& thrown, const std::string& text_field = {});
 
   const char* what() const noexcept override { return message_.c_str(); }
   int status() const { return status_; }

@@ -108,7 +108,7 @@ Json arguments_json(const std::string& text) {
   }
 }
 
-std::string chat_text(const ChatRequest& chat, const ServedModel& model) {
+static std::string render(const ChatRequest& chat, const ServedModel& model) {
   llm::ChatOptions options;
   if (chat.tool_choice != ToolChoice::none && !chat.tools.items().empty())
     options.tools = chat.tools.dump();
@@ -119,13 +119,22 @@ std::string chat_text(const ChatRequest& chat, const ServedModel& model) {
       messages.size() > 1) {
     if (messages[messages.size() - 2].role == "assistant")
       throw ApiError(400, "the last two messages are both of the assistant; it can continue one",
-                     "messages");
+                     chat.field);
     begun = messages.back().content;
     messages = messages.first(messages.size() - 1);
   }
   options.add_generation_prompt = chat.add_generation_prompt || !begun.empty();
   const llm::ChatFormat format = llm::ChatFormat::of(model.chat_template());
   return model.chat_prompt(llm::fit_tool_messages(format, messages), options) + begun;
+}
+
+std::string chat_text(const ChatRequest& chat, const ServedModel& model) {
+  try {
+    return render(chat, model);
+  } catch (const Error& error) {  // the template refuses the messages
+    if (error.code() != ErrorCode::kInvalidArgument) throw;
+    throw ApiError(400, fmt::format("{} cannot be used: {}", chat.field, error.what()), chat.field);
+  }
 }
 
 void prepare_chat(const ChatRequest& chat, AnswerRequest& request) {
@@ -172,6 +181,7 @@ void prepare_chat(const ChatRequest& chat, AnswerRequest& request) {
   parsing.tools = std::move(tools);
   request.parser = [format, parsing] { return llm::MessageParser(format, parsing); };
   request.prompts = {model.tokenizer().encode(prompt)};
+  request.text_field = chat.field;
 }
 
 }  // namespace prism::server

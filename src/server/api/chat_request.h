@@ -18,7 +18,8 @@ struct ChatRequest {
   std::string tool;  // with required: the only tool that may be called; empty: any
   bool parallel_calls = true;
   bool add_generation_prompt = true;
-  std::string extra;  // JSON: further variables of the template
+  std::string extra;               // JSON: further variables of the template
+  std::string field = "messages";  // of the request, for errors
 };
 
 // Throws unless a tool's schema can be one of arguments, which are an object.

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,13 +12,15 @@ namespace prism::server {
 
 using ErrorWriter = HttpReply (*)(const ApiError& error);
 
-// Reads a text, an array of texts, token ids or arrays of them. Throws JsonError.
-std::vector<std::string> read_inputs(const JsonView& input, const ServedModel& model);
-
 struct EmbedRequest {
   std::vector<std::string> texts;
+  std::vector<std::string> fields;  // where each of them is in the request
   int64_t dimensions = 0;  // shorten vectors to this length and normalise them again; 0: do not
+  std::optional<bool> truncate = {};  // see llm::EmbedOptions
 };
+
+// Reads a text, an array of texts, token ids or arrays of them. Throws JsonError.
+EmbedRequest read_inputs(const JsonView& input, const ServedModel& model);
 
 // Embeds texts between two steps of the engine. `done` gets the vectors and the number of tokens
 // that were computed, on the engine's thread; what it throws is sent as an error.

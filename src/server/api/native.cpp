@@ -81,7 +81,7 @@ void native_apply_template(const ApiCall& call) {
   const JsonView& body = call.body;
   const auto model = call.context.models.find(body["model"].string_or(""));
   ChatRequest chat;
-  chat.messages = read_messages(body["messages"]);
+  chat.messages = read_messages(body["messages"], *model);
   chat.tools = read_tools(body["tools"]);
   chat.add_generation_prompt = body["add_generation_prompt"].boolean_or(true);
   read_template_variables(body["chat_template_kwargs"], body["reasoning_effort"], chat);

@@ -163,6 +163,7 @@ void native_infill(const ApiCall& call) {
   if (!fill)
     throw ApiError(501, "this model cannot fill in the middle; its vocabulary has no such tokens");
   request.prompts.push_back(fill->prompt(tokenizer, parts));
+  request.text_field.clear();  // several fields make it
   request.options = default_options(*request.model);
   start(call, std::move(request));
 }

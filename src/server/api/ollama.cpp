@@ -116,17 +116,17 @@ class OllamaFormat : public AnswerFormat {
 void read_options(const JsonView& body, AnswerRequest& request) {
   const JsonView options = body["options"];
   request.options = default_options(*request.model);
-  request.options.max_tokens = options["num_predict"].integer_or(-1, -2);
+  request.options.max_tokens = options["num_predict"].integer_or(request.options.max_tokens, -2);
   if (request.options.max_tokens < 0) request.options.max_tokens = -1;
   read_sampling(options, *request.model, request.options);
   read_stop(options["stop"], request.options);
   if (const JsonView format = body["format"]) {
-    if (format.is_string() && format.string().empty()) return;
-    if (format.is_string() && format.string() != "json")
+    static const Json kAnyObject = {{"type", "object"}};
+    if (!format.is_string()) return read_schema(format, request.options);
+    if (format.string().empty()) return;
+    if (format.string() != "json")
       format.fail(fmt::format("is \"{}\"; it must be json or a JSON schema", format.string()));
-    Json asked = {{"type", format.is_string() ? "json_object" : "json_schema"}};
-    if (!format.is_string()) asked["schema"] = format.json();
-    read_response_format(JsonView(asked, "format"), request.options);
+    read_schema(JsonView(kAnyObject, format.path()), request.options);
   }
 }
 
@@ -141,7 +141,12 @@ void read_fields(const JsonView& body, AnswerRequest& request) {
 // think: true or false, or how much: "low", "medium", "high".
 void read_think(const JsonView& think, ChatRequest& chat) {
   if (!think) return;
-  if (think.is_string()) return read_template_variables(JsonView(Json()), think, chat);
+  if (think.is_string()) {
+    const std::string& effort = think.string();
+    if (effort != "low" && effort != "medium" && effort != "high")
+      think.fail(fmt::format("is \"{}\"; it must be true, false, low, medium or high", effort));
+    return read_template_variables(JsonView(Json()), think, chat);
+  }
   chat.extra = Json{{"enable_thinking", think.boolean()}}.dump();
 }
 
@@ -153,16 +158,9 @@ void start(const ApiCall& call, AnswerRequest request, bool is_chat) {
   Answer::start(call.context.engine, std::move(request), std::move(format), call.response);
 }
 
-// A request without a prompt only loads the model, or unloads it with "keep_alive": 0.
-void load(const ApiCall& call, std::shared_ptr<ServedModel> model, bool is_chat) {
+// A request without a text only loads the model, or unloads it with "keep_alive": 0.
+void load(const ApiCall& call, std::shared_ptr<ServedModel> model, Json json) {
   const KeepAlive keep(call);
-  Json json = {{"model", model->name()}, {"created_at", time_text(std::time(nullptr))}};
-  if (is_chat)
-    json["message"] = {{"role", "assistant"}, {"content", ""}};
-  else
-    json["response"] = "";
-  json["done"] = true;
-  json["done_reason"] = keep.is_zero() ? "unload" : "load";
   if (keep.is_zero()) {
     call.context.engine.unload(model->name());
     return send_json(call.response, json);
@@ -177,6 +175,18 @@ void load(const ApiCall& call, std::shared_ptr<ServedModel> model, bool is_chat)
       [response = call.response](std::exception_ptr failure) {
         response.send(ollama_error(ApiError::from(failure)));
       });
+}
+
+// The answer of generate and chat to such a request.
+Json load_json(const ApiCall& call, const ServedModel& model, bool is_chat) {
+  Json json = {{"model", model.name()}, {"created_at", time_text(std::time(nullptr))}};
+  if (is_chat)
+    json["message"] = {{"role", "assistant"}, {"content", ""}};
+  else
+    json["response"] = "";
+  json["done"] = true;
+  json["done_reason"] = KeepAlive(call).is_zero() ? "unload" : "load";
+  return json;
 }
 
 }  // namespace
@@ -194,7 +204,7 @@ void ollama_generate(const ApiCall& call) {
   const std::string prompt = body["prompt"].string_or("");
   if (!body["images"].items().empty()) body["images"].fail("cannot be read: text only");
   read_fields(body, request);
-  if (prompt.empty()) return load(call, request.model, false);
+  if (prompt.empty()) return load(call, request.model, load_json(call, *request.model, false));
   const llm::Tokenizer& tokenizer = request.model->tokenizer();
   if (const std::string suffix = body["suffix"].string_or(""); !suffix.empty()) {
     const auto fill = llm::FillInMiddle::of(request.model->file(), tokenizer);
@@ -204,6 +214,7 @@ void ollama_generate(const ApiCall& call) {
     request.prompts.push_back(tokenizer.encode(prompt));
   } else {
     ChatRequest chat;
+    chat.field = "prompt";
     if (const std::string system = body["system"].string_or(""); !system.empty())
       chat.messages.push_back({.role = "system", .content = system});
     chat.messages.push_back({.role = "user", .content = prompt});
@@ -219,12 +230,12 @@ void ollama_chat(const ApiCall& call) {
   request.model = ollama_model(call);
   read_fields(body, request);
   if (body["messages"].is_array() && body["messages"].items().empty())
-    return load(call, request.model, true);
+    return load(call, request.model, load_json(call, *request.model, true));
   ChatRequest chat;
   for (const JsonView& each : body["messages"].items())
     if (each.is_object() && !each["images"].items().empty())
       each["images"].fail("cannot be read: text only");
-  chat.messages = read_messages(body["messages"]);
+  chat.messages = read_messages(body["messages"], *request.model, kOllamaRoles);
   chat.tools = read_tools(body["tools"]);
   read_think(body["think"], chat);
   prepare_chat(chat, request);
@@ -235,11 +246,16 @@ void ollama_embed(const ApiCall& call) {
   const JsonView& body = call.body;
   const auto named = ollama_model(call, true);
   const auto model = call.context.models.embedder_for(named);
-  const int64_t dimensions = body["dimensions"].integer_or(0, 1);
+  const JsonView input = body["input"];
+  if ((input.is_array() && input.items().empty()) || (input.is_string() && input.string().empty()))
+    return load(call, model, {{"model", model->name()}, {"embeddings", Json::array()}});
+  EmbedRequest request = read_inputs(input, *named);
+  request.dimensions = body["dimensions"].integer_or(0, 1);
+  request.truncate = body["truncate"].boolean_or(true);
   KeepAlive(call).apply(call.context.engine, *model);
   const auto asked = std::chrono::steady_clock::now();
   embed_texts(
-      call, model, {read_inputs(body["input"], *named), dimensions}, ollama_error,
+      call, model, std::move(request), ollama_error,
       [response = call.response, name = model->name(), asked](
           std::vector<std::vector<float>> vectors, int64_t tokens) {
         Json list = Json::array();
@@ -257,8 +273,15 @@ void ollama_embed(const ApiCall& call) {
 void ollama_embeddings(const ApiCall& call) {
   const auto named = ollama_model(call, true);
   const auto model = call.context.models.embedder_for(named);
+  const JsonView prompt = call.body["prompt"];
+  if (prompt.is_string() && prompt.string().empty()) {
+    Json json = Json::object();
+    json["embedding"] = Json::array();
+    return load(call, model, std::move(json));
+  }
+  EmbedRequest request = read_inputs(prompt, *named);
   KeepAlive(call).apply(call.context.engine, *model);
-  embed_texts(call, model, {read_inputs(call.body["prompt"], *named)}, ollama_error,
+  embed_texts(call, model, std::move(request), ollama_error,
               [response = call.response](std::vector<std::vector<float>> vectors, int64_t) {
                 Json json = Json::object();
                 json["embedding"] = vectors[0];

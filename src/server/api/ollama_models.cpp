@@ -1,4 +1,5 @@
 // The endpoints of Ollama's API that describe models, and how long they stay loaded.
+#include <algorithm>
 #include <cctype>
 #include <charconv>
 #include <filesystem>
@@ -103,6 +104,7 @@ double read_duration(const JsonView& field) {
   if (text.empty()) fail();
   while (!text.empty()) {
     double number = 0;
+    if (!std::isdigit(static_cast<unsigned char>(text.front())) && text.front() != '.') fail();
     const auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), number);
     if (failed != std::errc()) fail();
     text.remove_prefix(static_cast<size_t>(end - text.data()));
@@ -133,7 +135,8 @@ std::shared_ptr<ServedModel> ollama_model(const ApiCall& call, bool for_embeddin
 
 KeepAlive::KeepAlive(const ApiCall& call) {
   if (const JsonView field = call.body["keep_alive"])
-    seconds_ = field.is_string() ? read_duration(field) : field.number();
+    seconds_ = std::min(field.is_string() ? read_duration(field) : field.number(),
+                        static_cast<double>(kForEver));
 }
 
 void KeepAlive::apply(Engine& engine, const ServedModel& model) const {
@@ -142,7 +145,8 @@ void KeepAlive::apply(Engine& engine, const ServedModel& model) const {
 
 void ollama_tags(const ApiCall& call) {
   Json list = Json::array();
-  for (const auto& each : call.context.models.all()) list.push_back(model_json(*each));
+  for (const auto& each : call.context.models.all())
+    if (each->is_readable()) list.push_back(model_json(*each));
   Json json = Json::object();
   json["models"] = std::move(list);
   send_json(call.response, json);

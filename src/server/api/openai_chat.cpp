@@ -121,9 +121,9 @@ class ChatFormat : public OpenAiFormat {
 };
 
 // The conversation of a request, with its tools.
-ChatRequest read_chat(const JsonView& body) {
+ChatRequest read_chat(const JsonView& body, const ServedModel& model) {
   ChatRequest chat;
-  chat.messages = read_messages(body["messages"]);
+  chat.messages = read_messages(body["messages"], model);
   chat.tools = read_tools(body["tools"]);
   read_tool_choice(body["tool_choice"], chat);
   chat.parallel_calls = body["parallel_tool_calls"].boolean_or(true);
@@ -141,11 +141,13 @@ void openai_chat_completions(const ApiCall& call) {
   const JsonView& body = call.body;
   AnswerRequest request;
   request.model = call.context.models.find(body["model"].string_or(""));
-  const ChatRequest chat = read_chat(body);
+  const ChatRequest chat = read_chat(body, *request.model);
   request.options = default_options(*request.model);
-  request.options.max_tokens =
-      body[body["max_completion_tokens"] ? "max_completion_tokens" : "max_tokens"].integer_or(
-          request.options.max_tokens, -1);
+  // -1 is llama.cpp's for no limit.
+  const JsonView most =
+      body[body["max_completion_tokens"] ? "max_completion_tokens" : "max_tokens"];
+  request.options.max_tokens = most.integer_or(request.options.max_tokens, -1);
+  if (most && request.options.max_tokens == 0) most.fail("is 0; it must be at least 1");
   read_sampling(body, *request.model, request.options);
   read_stop(body["stop"], request.options);
   read_response_format(body["response_format"], request.options);
@@ -168,7 +170,7 @@ void openai_chat_completions(const ApiCall& call) {
 void openai_chat_tokens(const ApiCall& call) {
   AnswerRequest request;
   request.model = call.context.models.find(call.body["model"].string_or(""));
-  prepare_chat(read_chat(call.body), request);
+  prepare_chat(read_chat(call.body, *request.model), request);
   send_json(call.response,
             {{"object", "response.input_tokens"}, {"input_tokens", request.prompts[0].size()}});
 }

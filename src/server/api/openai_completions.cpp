@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "base/utf8.h"
+#include "llm/generate/prompt_too_long.h"
 #include "llm/tokenizer/fill_in_middle.h"
 #include "server/api/api.h"
 #include "server/api/openai.h"
@@ -222,7 +223,11 @@ void openai_completions(const ApiCall& call) {
       model,
       [request, scored = fields, start](EngineModel& on) mutable {
         const size_t next = scored.prompt_scores.size();
-        scored.prompt_scores.push_back(on.score(request.prompts[next], request.options.scores));
+        try {
+          scored.prompt_scores.push_back(on.score(request.prompts[next], request.options.scores));
+        } catch (const llm::PromptTooLong&) {
+          throw ApiError::from(std::current_exception(), request.field_of(next));
+        }
         if (next + 1 < request.prompts.size()) return false;
         start(std::move(request), std::move(scored));
         return true;

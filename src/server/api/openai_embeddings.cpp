@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "llm/generate/prompt_too_long.h"
 #include "server/api/api.h"
 #include "server/api/embeddings.h"
 #include "server/api/openai.h"
@@ -46,48 +47,52 @@ void shorten(std::vector<float>& vector, size_t length) {
 
 }  // namespace
 
-std::vector<std::string> read_inputs(const JsonView& input, const ServedModel& model) {
-  std::vector<std::string> texts;
-  const auto decoded = [&](const JsonView& ids) {
+EmbedRequest read_inputs(const JsonView& input, const ServedModel& model) {
+  EmbedRequest request;
+  const auto text_of = [&](const JsonView& field) {
+    if (!field.is_array()) return field.string();
     std::vector<int32_t> tokens;
-    for (const JsonView& each : ids.items())
+    for (const JsonView& each : field.items())
       tokens.push_back(static_cast<int32_t>(
           each.integer(0, static_cast<int64_t>(model.tokenizer().size()) - 1)));
     return model.tokenizer().decode(tokens);
   };
-  if (input.is_string()) {
-    texts.push_back(input.string());
-  } else {
-    if (!input.is_array()) input.fail("must be a string or an array");
-    const std::vector<JsonView> items = input.items();
-    if (!items.empty() && items.front().is_number()) {
-      texts.push_back(decoded(input));
-    } else {
-      for (const JsonView& each : items)
-        texts.push_back(each.is_array() ? decoded(each) : each.string());
-    }
+  if (!input.is_string() && !input.is_array()) input.fail("must be a string or an array");
+  std::vector<JsonView> inputs = input.is_array() ? input.items() : std::vector<JsonView>{input};
+  if (inputs.empty()) input.fail("is empty; it must have at least one text");
+  if (inputs.front().is_number()) inputs = {input};
+  if (inputs.size() > kMaxInputs)
+    input.fail(fmt::format("has {} texts; at most {} are read", inputs.size(), kMaxInputs));
+  for (const JsonView& each : inputs) {
+    request.texts.push_back(text_of(each));
+    request.fields.push_back(each.path());
+    if (request.texts.back().empty()) each.fail("is empty; it must have a text");
   }
-  if (texts.empty()) input.fail("is empty; it must have at least one text");
-  if (texts.size() > kMaxInputs)
-    input.fail(fmt::format("has {} texts; at most {} are read", texts.size(), kMaxInputs));
-  for (const std::string& each : texts)
-    if (each.empty()) input.fail("has an empty text");
-  return texts;
+  return request;
 }
 
 void embed_texts(const ApiCall& call, std::shared_ptr<ServedModel> model, EmbedRequest request,
                  ErrorWriter write_error,
                  std::function<void(std::vector<std::vector<float>>, int64_t tokens)> done) {
   std::vector<int64_t> tokens;  // of each text
-  for (const std::string& each : request.texts)
-    tokens.push_back(static_cast<int64_t>(model->tokenizer().encode(each).size()));
+  for (size_t i = 0; i < request.texts.size(); ++i) {
+    tokens.push_back(std::ssize(model->tokenizer().encode(request.texts[i])));
+    const std::string& field = request.fields[i];
+    if (tokens.back() == 0) throw ApiError(400, field + " has no tokens for this model", field);
+  }
   const HttpResponse response = call.response;
   call.context.engine.run_with(
       std::move(model),
       [request = std::move(request), tokens = std::move(tokens), done = std::move(done),
        vectors = std::vector<std::vector<float>>()](EngineModel& on) mutable {
         const auto left = std::span(request.texts).subspan(vectors.size());
-        std::vector<std::vector<float>> some = on.embed(left);
+        std::vector<std::vector<float>> some;
+        try {
+          some = on.embed(left, {.truncate = request.truncate});
+        } catch (const llm::EmbeddedTextTooLong& error) {
+          throw ApiError::from(std::current_exception(),
+                               request.fields[vectors.size() + error.index()]);
+        }
         for (std::vector<float>& each : some) {
           const int64_t dimensions = request.dimensions;
           if (dimensions > static_cast<int64_t>(each.size()))
@@ -119,8 +124,9 @@ void openai_embeddings(const ApiCall& call) {
   const std::string encoding = body["encoding_format"].string_or("float");
   if (encoding != "float" && encoding != "base64")
     body["encoding_format"].fail(fmt::format("is \"{}\"; it must be float or base64", encoding));
-  const int64_t dimensions = body["dimensions"].integer_or(0, 1);
-  embed_texts(call, model, {read_inputs(body["input"], *named), dimensions}, openai_error,
+  EmbedRequest request = read_inputs(body["input"], *named);
+  request.dimensions = body["dimensions"].integer_or(0, 1);
+  embed_texts(call, model, std::move(request), openai_error,
               [response = call.response, name = model->name(), encoding](
                   std::vector<std::vector<float>> vectors, int64_t tokens) {
                 Json data = Json::array();

@@ -47,7 +47,7 @@ std::shared_ptr<ServedModel> ModelList::embedder_for(
 
 std::shared_ptr<ServedModel> ModelList::reranker(const std::string& name) const {
   std::shared_ptr<ServedModel> model = find(name);
-  const auto ranks = [](const auto& each) { return each->reranks(); };
+  const auto ranks = [](const auto& each) { return each->is_readable() && each->reranks(); };
   if (name.empty())
     if (const auto found = std::ranges::find_if(models_, ranks); found != models_.end())
       model = *found;

@@ -296,7 +296,7 @@ void openai_responses_tokens(const ApiCall& call) {
   refuse_state(call.body);
   AnswerRequest request;
   request.model = call.context.models.find(call.body["model"].string_or(""));
-  prepare_chat(read_responses_chat(call.body), request);
+  prepare_chat(read_responses_chat(call.body, *request.model), request);
   send_json(call.response,
             {{"object", "response.input_tokens"}, {"input_tokens", request.prompts[0].size()}});
 }
@@ -306,12 +306,12 @@ void openai_responses(const ApiCall& call) {
   refuse_state(body);
   AnswerRequest request;
   request.model = call.context.models.find(body["model"].string_or(""));
-  const ChatRequest chat = read_responses_chat(body);
+  const ChatRequest chat = read_responses_chat(body, *request.model);
   request.options = default_options(*request.model);
   request.options.max_tokens = body["max_output_tokens"].integer_or(request.options.max_tokens, 1);
   read_sampling(body, *request.model, request.options);
   read_stop(body["stop"], request.options);
-  read_response_format(body["text"]["format"], request.options);
+  read_text_format(body["text"]["format"], request.options);
   bool has_logprobs = static_cast<bool>(body["top_logprobs"]);
   for (const JsonView& each : body["include"].items())
     has_logprobs |= each.string() == "message.output_text.logprobs";

@@ -8,6 +8,7 @@
 #include <random>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "llm/generate/known_models.h"
 
@@ -15,6 +16,8 @@ namespace prism::server {
 namespace {
 
 constexpr float kNever = -std::numeric_limits<float>::infinity();
+// Stands for a share of 0, which leaves one token.
+constexpr float kLeastShare = std::numeric_limits<float>::min();
 constexpr size_t kMaxPrompts = 1024;
 // The engine compares every token of all clients with the texts of one.
 constexpr size_t kMaxTexts = 256;
@@ -132,6 +135,32 @@ llm::Grammar grammar_of(const JsonView& field, Make&& make) {
   }
 }
 
+// schema: where the one of json_schema is.
+void read_format(const JsonView& format, const JsonView& schema, llm::GenerationOptions& options) {
+  static const Json kAnyObject = {{"type", "object"}};
+  const std::string& type = format["type"].string();
+  if (type == "text") return;
+  if (type != "json_object" && type != "json_schema")
+    format["type"].fail(
+        fmt::format("is \"{}\"; it must be text, json_object or json_schema", type));
+  if (type == "json_schema" && !schema) schema.fail("is missing; it must be a JSON schema");
+  read_schema(schema ? schema : JsonView(kAnyObject, format.path()), options);
+}
+
+// Whether the template compares roles with this name: a tag has it as a text behind the word role.
+bool names_role(std::string_view text, const std::string& name) {
+  if (name.empty()) return false;
+  for (const char quote : {'"', '\''}) {
+    const std::string quoted = quote + name + quote;
+    for (size_t at = text.find(quoted); at != text.npos; at = text.find(quoted, at + 1)) {
+      const size_t begin = text.rfind("{%", at), role = text.rfind("role", at);
+      if (begin == text.npos || role == text.npos || role < begin) continue;
+      if (text.substr(role, at - role).find("%}") == text.npos) return true;
+    }
+  }
+  return false;
+}
+
 }  // namespace
 
 llm::GenerationOptions default_options(const ServedModel& model) {
@@ -158,12 +187,13 @@ void read_sampling(const JsonView& body, const ServedModel& model,
   read(body["top_p"], s.top_p, 0, 1);
   read(body["min_p"], s.min_p, 0, 1);
   read(body["typical_p"], s.typical_p, 0, 1);
+  for (float* each : {&s.top_p, &s.typical_p}) *each = std::max(*each, kLeastShare);
   read(body["top_n_sigma"], s.top_n_sigma, -1, 100);
   s.top_n_sigma = std::max(s.top_n_sigma, 0.0f);
   read(body["xtc_probability"], s.xtc_probability, 0, 1);
   read(body["xtc_threshold"], s.xtc_threshold, 0, 1);
   read(body["mirostat"], s.mirostat, 0, 2);
-  read(body["mirostat_tau"], s.mirostat_tau, 0, 100);
+  read(body["mirostat_tau"], s.mirostat_tau, 0.01, 100);
   read(body["mirostat_eta"], s.mirostat_eta, 0, 1);
   // -1 stands for a random seed, as in llama.cpp.
   if (const JsonView seed = body["seed"]; seed && seed.integer(-1) >= 0)
@@ -199,20 +229,19 @@ void read_stop(const JsonView& stop, llm::GenerationOptions& options) {
 
 void read_response_format(const JsonView& format, llm::GenerationOptions& options) {
   if (!format) return;
-  const std::string& type = format["type"].string();
-  if (type == "text") return;
-  JsonView schema = format["schema"];
-  if (type == "json_schema") {
-    if (const JsonView inside = format["json_schema"]; inside || !schema) schema = inside["schema"];
-    if (!schema) schema.fail("is missing; it must be a JSON schema");
-  } else if (type != "json_object") {
-    format["type"].fail(
-        fmt::format("is \"{}\"; it must be text, json_object or json_schema", type));
-  }
-  if (options.grammar) format.fail("and a grammar are both given; leave one of them out");
-  options.grammar = grammar_of(schema ? schema : format, [&] {
-    return llm::Grammar::from_json_schema(schema ? schema_text(schema) : R"({"type":"object"})");
-  });
+  // llama.cpp's form has the schema beside the type.
+  const JsonView inside = format["json_schema"], beside = format["schema"];
+  read_format(format, inside || !beside ? inside["schema"] : beside, options);
+}
+
+void read_text_format(const JsonView& format, llm::GenerationOptions& options) {
+  if (format) read_format(format, format["schema"], options);
+}
+
+void read_schema(const JsonView& schema, llm::GenerationOptions& options) {
+  if (options.grammar) schema.fail("and a grammar are both given; leave one of them out");
+  options.grammar =
+      grammar_of(schema, [&] { return llm::Grammar::from_json_schema(schema_text(schema)); });
   options.sampler.dry.multiplier = 0;
 }
 
@@ -233,34 +262,44 @@ std::string read_content(const JsonView& content) {
   return text;
 }
 
+Json read_arguments(const JsonView& arguments) {
+  if (!arguments || (arguments.is_string() && arguments.string().empty())) return Json::object();
+  Json value = arguments.json();
+  try {
+    if (value.is_string()) value = Json::parse(arguments.string());
+  } catch (const Error& error) {
+    arguments.fail(fmt::format("cannot be read: {}", error.what()));
+  }
+  if (!value.is_object()) arguments.fail("must be an object: the arguments by their names");
+  return value;
+}
+
 Json read_tool_calls(const JsonView& calls) {
   Json list = Json::array();
   for (const JsonView& call : calls.items()) {
     const JsonView function = call["function"];
-    Json arguments = function["arguments"].json();
-    if (arguments.is_string()) {
-      const std::string& text = function["arguments"].string();
-      try {
-        arguments = text.empty() ? Json::object() : Json::parse(text);
-      } catch (const Error& error) {
-        function["arguments"].fail(fmt::format("cannot be read: {}", error.what()));
-      }
-    }
     list.push_back({{"type", "function"},
                     {"id", call["id"].string_or("")},
                     {"function", Json{{"name", function["name"].string()},
-                                      {"arguments", std::move(arguments)}}}});
+                                      {"arguments", read_arguments(function["arguments"])}}}});
   }
   return list;
 }
 
-std::vector<llm::ChatMessage> read_messages(const JsonView& messages) {
+std::string read_role(const JsonView& role, const ServedModel& model, Roles roles) {
+  const std::string& name = role.string();
+  if (std::ranges::find(roles, name) == roles.end() && !names_role(model.chat_template(), name))
+    role.fail(fmt::format("is \"{}\"; it must be one of {}", name, fmt::join(roles, ", ")));
+  return name == "developer" ? "system" : name == "function" ? "tool" : name;
+}
+
+std::vector<llm::ChatMessage> read_messages(const JsonView& messages, const ServedModel& model,
+                                            Roles roles) {
   std::vector<llm::ChatMessage> result;
   if (!messages.is_array()) messages.fail("must be an array of messages");
   for (const JsonView& each : messages.items()) {
     llm::ChatMessage message;
-    message.role = each["role"].string();
-    if (message.role == "developer") message.role = "system";
+    message.role = read_role(each["role"], model, roles);
     if (!each["content"] && !(message.role == "assistant"))
       each["content"].fail("is missing; it must be a string or an array of parts");
     message.content = read_content(each["content"]);
@@ -301,22 +340,16 @@ std::vector<int32_t> read_prompt(const JsonView& prompt, const ServedModel& mode
 std::vector<std::vector<int32_t>> read_prompts(const JsonView& prompts, const ServedModel& model) {
   if (!prompts) prompts.fail("is missing; it must be a string or an array");
   const auto is_id = [](const JsonView& each) { return each.is_number(); };
+  std::vector<JsonView> items = {prompts};
+  if (prompts.is_array() && std::ranges::none_of(prompts.items(), is_id)) items = prompts.items();
+  if (items.empty()) prompts.fail("is empty; it must have at least one prompt");
+  if (items.size() > kMaxPrompts)
+    prompts.fail(fmt::format("has {} prompts; at most {} are read", items.size(), kMaxPrompts));
   std::vector<std::vector<int32_t>> result;
-  if (!prompts.is_array()) {
-    result.push_back(read_prompt(prompts, model));
-  } else {
-    const std::vector<JsonView> items = prompts.items();
-    if (items.size() > 0 && std::ranges::any_of(items, is_id)) {
-      result.push_back(read_prompt(prompts, model));
-    } else {
-      if (items.size() > kMaxPrompts)
-        prompts.fail(fmt::format("has {} prompts; at most {} are read", items.size(), kMaxPrompts));
-      for (const JsonView& each : items) result.push_back(read_prompt(each, model));
-    }
+  for (const JsonView& each : items) {
+    result.push_back(read_prompt(each, model));
+    if (result.back().empty()) each.fail("has no tokens; it must have a text to continue");
   }
-  if (result.empty()) prompts.fail("is empty; it must have at least one prompt");
-  for (const auto& each : result)
-    if (each.empty()) prompts.fail("has no tokens; it must have a text to continue");
   return result;
 }
 

@@ -2,7 +2,9 @@
 // unknown fields are ignored.
 #pragma once
 
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/json.h"
@@ -23,12 +25,28 @@ void read_sampling(const JsonView& body, const ServedModel& model, llm::Generati
 void read_stop(const JsonView& stop, llm::GenerationOptions& options);
 // Reads response_format: text, json_object or json_schema.
 void read_response_format(const JsonView& format, llm::GenerationOptions& options);
+// The same for text.format of /v1/responses, where the schema is beside the type.
+void read_text_format(const JsonView& format, llm::GenerationOptions& options);
+// Holds the text to a JSON schema.
+void read_schema(const JsonView& schema, llm::GenerationOptions& options);
 
+// The roles of messages in an API.
+using Roles = std::span<const std::string_view>;
+inline constexpr std::string_view kChatRoles[] = {"system",    "developer", "user",
+                                                  "assistant", "tool",      "function"};
+inline constexpr std::string_view kResponsesRoles[] = {"system", "developer", "user", "assistant"};
+inline constexpr std::string_view kOllamaRoles[] = {"system", "user", "assistant", "tool"};
+// Reads the role of a message as templates know it: one of the API, or another one that the
+// model's template names, such as "ipython". Throws JsonError for others.
+std::string read_role(const JsonView& role, const ServedModel& model, Roles roles);
 // Reads messages in OpenAI's format. Parts other than text are refused.
-std::vector<llm::ChatMessage> read_messages(const JsonView& messages);
-// Reads tool_calls in OpenAI's format. Templates write arguments as JSON themselves, so they become
-// values if they are texts.
+std::vector<llm::ChatMessage> read_messages(const JsonView& messages, const ServedModel& model,
+                                            Roles roles = kChatRoles);
+// Reads tool_calls in OpenAI's format.
 Json read_tool_calls(const JsonView& calls);
+// Reads the arguments of a call, an object or its text. Templates write them as JSON themselves, so
+// texts become values.
+Json read_arguments(const JsonView& arguments);
 // Returns the text of a content: a text, an array of text parts, or null.
 std::string read_content(const JsonView& content);
 

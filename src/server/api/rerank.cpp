@@ -59,6 +59,17 @@ Json reply(const RerankRequest& request, const llm::Ranking& ranking, const std:
           {"results", std::move(results)}};
 }
 
+// What a model refuses is the query: documents are cut.
+llm::Ranking ranked(EngineModel& model, const std::string& query,
+                    std::span<const std::string> documents) {
+  try {
+    return model.rerank(query, documents);
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::kInvalidArgument) throw;
+    throw ApiError(400, fmt::format("query cannot be used: {}", error.what()), "query");
+  }
+}
+
 }  // namespace
 
 void native_rerank(const ApiCall& call) {
@@ -70,7 +81,7 @@ void native_rerank(const ApiCall& call) {
       [request = std::move(request), response, name = model->name(),
        all = llm::Ranking()](EngineModel& on) mutable {
         const auto left = std::span(request.documents).subspan(all.scores.size());
-        const llm::Ranking some = on.rerank(request.query, left);
+        const llm::Ranking some = ranked(on, request.query, left);
         all.scores.insert(all.scores.end(), some.scores.begin(), some.scores.end());
         all.tokens += some.tokens;
         if (some.scores.size() < left.size()) return false;

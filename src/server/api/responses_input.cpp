@@ -12,6 +12,8 @@ namespace {
 // of the assistant.
 class ItemReader {
  public:
+  explicit ItemReader(const ServedModel& model) : model_(model) {}
+
   void add(const JsonView& item) {
     const std::string type = item["type"].string_or("message");
     if (type == "message") {
@@ -21,17 +23,16 @@ class ItemReader {
         for (const JsonView& each : item[part].items())
           assistant().reasoning_content += each["text"].string();
     } else if (type == "function_call") {
-      Json call = {{"id", item["call_id"].string()}};
+      Json call = {{"type", "function"}, {"id", item["call_id"].string()}};
+      item["arguments"].string();  // it must be one
       call["function"] = {{"name", item["name"].string()},
-                          {"arguments", item["arguments"].string()}};
-      Json calls = Json::array();
-      calls.push_back(std::move(call));
-      calls = read_tool_calls(JsonView(calls, item.path()));
+                          {"arguments", read_arguments(item["arguments"])}};
       llm::ChatMessage& message = assistant();
       Json all = message.tool_calls.empty() ? Json::array() : Json::parse(message.tool_calls);
-      all.push_back(calls.items()[0]);
+      all.push_back(std::move(call));
       message.tool_calls = all.dump();
     } else if (type == "function_call_output") {
+      if (!item["output"]) item["output"].fail("is missing; it must be a string or an array");
       messages.push_back({.role = "tool",
                           .content = read_content(item["output"]),
                           .tool_call_id = item["call_id"].string()});
@@ -49,8 +50,7 @@ class ItemReader {
 
  private:
   void add_message(const JsonView& item) {
-    std::string role = item["role"].string();
-    if (role == "developer") role = "system";
+    const std::string role = read_role(item["role"], model_, kResponsesRoles);
     if (!item["content"]) item["content"].fail("is missing; it must be a string or an array");
     const std::string content = read_content(item["content"]);
     if (role == "assistant")
@@ -65,6 +65,8 @@ class ItemReader {
       messages.push_back({.role = "assistant", .content = {}});
     return messages.back();
   }
+
+  const ServedModel& model_;
 };
 
 // The tools of this API have no object "function" around their fields.
@@ -73,6 +75,7 @@ Json wrapped_tools(const JsonView& tools) {
   for (const JsonView& each : tools.items()) {
     if (const std::string type = each["type"].string_or("function"); type != "function")
       each["type"].fail(fmt::format("is \"{}\"; this server knows tools of type function", type));
+    if (each["name"].string().empty()) each["name"].fail("is empty");
     Json function = {{"name", each["name"].string()}};
     if (each["description"]) function["description"] = each["description"].string();
     if (const JsonView parameters = each["parameters"]) {
@@ -86,8 +89,8 @@ Json wrapped_tools(const JsonView& tools) {
 
 }  // namespace
 
-ChatRequest read_responses_chat(const JsonView& body) {
-  ItemReader reader;
+ChatRequest read_responses_chat(const JsonView& body, const ServedModel& model) {
+  ItemReader reader(model);
   const JsonView input = body["input"];
   if (input.is_string()) {
     reader.messages.push_back({.role = "user", .content = input.string()});
@@ -97,6 +100,7 @@ ChatRequest read_responses_chat(const JsonView& body) {
     if (reader.messages.empty()) input.fail("is empty; it must have at least one item");
   }
   ChatRequest chat;
+  chat.field = "input";
   chat.messages = std::move(reader.messages);
   if (const std::string instructions = body["instructions"].string_or(""); !instructions.empty()) {
     // Many templates take one system message only.
@@ -105,8 +109,7 @@ ChatRequest read_responses_chat(const JsonView& body) {
     else
       chat.messages.insert(chat.messages.begin(), {.role = "system", .content = instructions});
   }
-  const Json tools = wrapped_tools(body["tools"]);
-  chat.tools = read_tools(JsonView(tools, "tools"));
+  chat.tools = wrapped_tools(body["tools"]);
   read_tool_choice(body["tool_choice"], chat);
   chat.parallel_calls = body["parallel_tool_calls"].boolean_or(true);
   read_template_variables(body["chat_template_kwargs"], body["reasoning"]["effort"], chat);

@@ -7,6 +7,6 @@ namespace prism::server {
 
 // Reads instructions, input, tools, tool_choice, parallel_tool_calls and reasoning. Throws
 // JsonError for items that need a stored response or are not text.
-ChatRequest read_responses_chat(const JsonView& body);
+ChatRequest read_responses_chat(const JsonView& body, const ServedModel& model);
 
 }  // namespace prism::server

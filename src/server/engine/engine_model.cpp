@@ -50,8 +50,10 @@ class LanguageEngineModel : public EngineModel {
   bool is_finished(int64_t id) const override { return model_.is_finished(id); }
   llm::Generation take(int64_t id) override { return model_.take(id); }
   void cancel(int64_t id) override { model_.cancel(id); }
-  std::vector<std::vector<float>> embed(std::span<const std::string> texts) override {
-    return in_time(texts, 0, [&](std::span<const std::string> some) { return model_.embed(some); });
+  std::vector<std::vector<float>> embed(std::span<const std::string> texts,
+                                        const llm::EmbedOptions& options) override {
+    return in_time(texts, 0,
+                   [&](std::span<const std::string> some) { return model_.embed(some, options); });
   }
   llm::Ranking rerank(std::string_view query, std::span<const std::string> documents) override {
     return in_time(documents, query.size(),

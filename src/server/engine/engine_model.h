@@ -26,7 +26,8 @@ class EngineModel {
   virtual llm::Generation take(int64_t id) = 0;
   virtual void cancel(int64_t id) = 0;
   // The vectors of the first texts: at least one, and as many as a step has time for.
-  virtual std::vector<std::vector<float>> embed(std::span<const std::string> texts) = 0;
+  virtual std::vector<std::vector<float>> embed(std::span<const std::string> texts,
+                                                const llm::EmbedOptions& options) = 0;
   // The ranking of the first documents, as many as for embed(). Throws kNotSupported unless a model
   // has a head for it.
   virtual llm::Ranking rerank(std::string_view query, std::span<const std::string> documents);

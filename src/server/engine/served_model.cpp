@@ -36,6 +36,15 @@ ServedModel::Parts& ServedModel::parts() const {
   return *parts_;
 }
 
+bool ServedModel::is_readable() const {
+  try {
+    parts();
+    return true;
+  } catch (const Error&) {
+    return false;
+  }
+}
+
 bool ServedModel::makes_embeddings() const {
   const llm::GgufFile& from = file();
   const std::string prefix = std::string(from.string_or("general.architecture", "")) + ".";

@@ -32,6 +32,7 @@ class ServedModel {
 
   const std::string& name() const { return name_; }
   const std::string& path() const { return path_; }
+  bool is_readable() const;  // its file is a model
   const llm::GgufFile& file() const { return parts().file; }
   const llm::Tokenizer& tokenizer() const { return parts().tokenizer; }
   bool makes_embeddings() const;  // it was trained for them

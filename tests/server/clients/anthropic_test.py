@@ -93,6 +93,9 @@ class Messages(Clients):
         image = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "AAAA"}}
         for fields, field in [({"extra_body": {"temperature": -3}}, "temperature"),
                               ({"messages": [{"role": "user", "content": [image]}]}, "messages[0].content[0].type"),
+                              ({"messages": [{"role": "user", "content": []}]}, "messages[0].content"),
+                              ({"messages": [{"role": "bot", "content": ONCE}]}, "messages[0].role"),
+                              ({"max_tokens": 0}, "max_tokens"),
                               ({"messages": []}, "messages")]:
             with self.assertRaises(anthropic.BadRequestError) as caught:
                 self.client.messages.create(**{**self.request, **fields})

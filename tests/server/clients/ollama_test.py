@@ -107,6 +107,12 @@ class Ollama(Clients):
         self.assertEqual(len(reply.embeddings), 2)
         self.assertGreater(reply.prompt_eval_count, 2)
         self.assertEqual(len(self.client.embed(self.model, "a cat", dimensions=8).embeddings[0]), 8)
+        self.assertEqual(self.client.embed(self.model, []).embeddings, [])
+        self.assertEqual(self.client.embed(self.model, "a " * 600).prompt_eval_count, 512)  # cut at the context
+        with self.assertRaises(ollama.ResponseError) as caught:
+            self.client.embed(self.model, ["a", "a " * 600], truncate=False)
+        self.assertEqual(caught.exception.status_code, 400)
+        self.assertIn("input[1]", caught.exception.error)
         # A batch of another size may round otherwise.
         for one, both in zip(self.client.embeddings(self.model, "a cat").embedding, reply.embeddings[0], strict=True):
             self.assertAlmostEqual(one, both, places=5)
@@ -116,6 +122,7 @@ class Ollama(Clients):
                      lambda: self.client.chat(self.model, self.messages, format={"type": "xml"}),
                      lambda: self.client.generate(self.model, ONCE, suffix="The end."),
                      lambda: self.client.generate(self.model, ONCE, keep_alive="soon"),
+                     lambda: self.client.chat(self.model, [{"role": "bot", "content": ONCE}]),
                      lambda: self.client.generate(self.model, ONCE, images=[b"\x89PNG"])]:
             with self.assertRaises(ollama.ResponseError) as caught:
                 call()

@@ -1,8 +1,10 @@
 """OpenAI's client: models, chats, completions and embeddings."""
 import json
+import tempfile
 
 import openai
-from server_tools import COLOUR, ONCE, Clients, main, prism, run_text
+from server_tools import COLOUR, KEY, MODEL, ONCE, Clients, main, prism, run_text, start_server
+from tiny_models import with_fill_tokens
 
 PAINT = {"type": "function", "function": {"name": "paint", "parameters": COLOUR}}
 SAY = {"type": "function", "function": {"name": "say", "parameters": {"type": "object"}}}
@@ -68,6 +70,31 @@ class Completions(Clients):
         with self.assertRaises(openai.BadRequestError) as caught:
             self.create(suffix="The end.")
         self.assertEqual(caught.exception.param, "suffix")
+
+    def test_suffix_fills_in_the_middle(self):
+        # The model has no such tokens, so three others stand for them.
+        prefix, suffix, middle = 10, 11, 12
+        with tempfile.TemporaryDirectory() as folder:
+            path = folder + "/fill.gguf"
+            with_fill_tokens(MODEL, path, prefix, suffix, middle)
+            server, address = start_server(models=[path])
+            self.addCleanup(server.stdout.close)
+            self.addCleanup(server.wait, 20)
+            self.addCleanup(server.terminate)
+
+            def ids(text):
+                return self.post("/tokenize", {"content": text})["tokens"]
+            prompt = self.post("/tokenize", {"content": "", "add_special": True})["tokens"]
+            prompt += [prefix, *ids(ONCE), suffix, *ids("The end."), middle]
+            expected = self.create(prompt=prompt).choices[0].text
+            with openai.OpenAI(base_url=address + "/v1", api_key="none", max_retries=0) as client:
+                fields = {"model": "fill", "prompt": ONCE, "suffix": "The end.", "max_tokens": 40, "temperature": 0}
+                self.assertEqual(client.completions.create(**fields).choices[0].text, expected)
+                self.assertEqual("".join(chunk.choices[0].text for chunk in
+                                         client.completions.create(**fields, stream=True)), expected)
+                both = client.completions.create(**{**fields, "prompt": [ONCE, "The cat"]}).choices
+                self.assertEqual(both[0].text, expected)
+                self.assertNotEqual(both[1].text, expected)
 
     def test_choices_with_a_seed(self):
         def texts():
@@ -233,13 +260,24 @@ class Others(Clients):
         self.assertEqual(refusal(temperature=-3), "temperature")
         self.assertEqual(refusal(n=0), "n")
         self.assertEqual(refusal(messages=[]), "messages")
+        self.assertEqual(refusal(messages=[{"role": "bot", "content": ONCE}]), "messages[0].role")
+        self.assertEqual(refusal(messages=[{"role": "user", "content": "a " * 600}]), "messages")
+        self.assertEqual(refusal(max_tokens=0), "max_tokens")
         self.assertEqual(refusal(tool_choice="required"), "tool_choice")
         with self.assertRaises(openai.BadRequestError) as caught:
             self.openai.completions.create(model=self.model, prompt="a " * 600)
-        self.assertEqual(caught.exception.code, "context_length_exceeded")
+        self.assertEqual((caught.exception.code, caught.exception.param), ("context_length_exceeded", "prompt"))
+        with self.assertRaises(openai.BadRequestError) as caught:
+            self.openai.embeddings.create(model=self.model, input=["a", "a " * 600])
+        self.assertEqual((caught.exception.code, caught.exception.param), ("context_length_exceeded", "input[1]"))
         with openai.OpenAI(base_url=self.address + "/v1", api_key="wrong", max_retries=0) as stranger:
             with self.assertRaises(openai.AuthenticationError):
                 stranger.models.list()
+        # One right key is enough, in either header.
+        for bearer, key in [(KEY, "wrong"), ("wrong", KEY)]:
+            with openai.OpenAI(base_url=self.address + "/v1", api_key=bearer, max_retries=0,
+                               default_headers={"x-api-key": key}) as client:
+                client.models.list()
 
 
 if __name__ == "__main__":

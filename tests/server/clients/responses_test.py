@@ -108,8 +108,14 @@ class Responses(Clients):
 
     def test_errors_name_their_field(self):
         image = [{"role": "user", "content": [{"type": "input_image", "image_url": "data:,"}]}]
+        call = {"type": "function_call", "call_id": "c", "name": "paint", "arguments": "{"}
+        wrong = {"type": "json_schema", "name": "x", "schema": 5}
         for fields, param in [({"temperature": -1}, "temperature"), ({"input": image}, "input[0].content[0].type"),
                               ({"tools": [{"type": "web_search"}]}, "tools[0].type"),
+                              ({"input": [call]}, "input[0].arguments"),
+                              ({"text": {"format": wrong}}, "text.format.schema"),
+                              ({"input": [{"role": "bot", "content": ONCE}]}, "input[0].role"),
+                              ({"input": "a " * 600}, "input"),
                               ({"input": [{"type": "item_reference", "id": "x"}]}, "input[0].type")]:
             with self.assertRaises(openai.BadRequestError) as caught:
                 self.create(**fields)

@@ -29,6 +29,12 @@ def start_server(*arguments, models=(MODEL,)):
     return server, server.stdout.readline().rsplit(" ", 1)[1].strip()
 
 
+def get(url):
+    request = urllib.request.Request(url, headers={"Authorization": "Bearer " + KEY})
+    with urllib.request.urlopen(request) as reply:
+        return json.load(reply)
+
+
 def prism(*arguments):
     return json.loads(subprocess.run([PRISM, *arguments, *PLACE, "--json"], check=True, capture_output=True,
                                      text=True).stdout)
@@ -57,9 +63,7 @@ class Clients(unittest.TestCase):
         cls.server.stdout.close()
 
     def get(self, path):
-        request = urllib.request.Request(self.address + path, headers={"Authorization": "Bearer " + KEY})
-        with urllib.request.urlopen(request) as reply:
-            return json.load(reply)
+        return get(self.address + path)
 
     def post(self, path, body):
         request = urllib.request.Request(self.address + path, json.dumps(body).encode(),

@@ -76,7 +76,10 @@ class PhraseModel : public EngineModel {
     if (const auto found = texts_.find(id); found != texts_.end())
       finish(found->second, llm::StopReason::cancelled);
   }
-  std::vector<std::vector<float>> embed(std::span<const std::string>) override { return {}; }
+  std::vector<std::vector<float>> embed(std::span<const std::string>,
+                                        const llm::EmbedOptions&) override {
+    return {};
+  }
 
   Facts facts() const override {
     Facts facts;

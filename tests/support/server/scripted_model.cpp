@@ -65,7 +65,8 @@ class ScriptedModel : public server::EngineModel {
     if (const auto found = texts_.find(id); found != texts_.end())
       found->second.is_cancelled = true;
   }
-  std::vector<std::vector<float>> embed(std::span<const std::string> texts) override {
+  std::vector<std::vector<float>> embed(std::span<const std::string> texts,
+                                        const llm::EmbedOptions&) override {
     return std::vector<std::vector<float>>(texts.size(), {1, 0, 0});
   }
   Facts facts() const override {
