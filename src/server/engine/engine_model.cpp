@@ -37,7 +37,9 @@ class LanguageEngineModel : public EngineModel {
     const auto is_host = [](const Device& device) {
       return device.info().is_cpu || device.info().software;
     };
-    if (is_host(placement.output) || std::ranges::any_of(placement.layers, is_host)) return;
+    if (!model_.model().makes_logits() || is_host(placement.output) ||
+        std::ranges::any_of(placement.layers, is_host))
+      return;
     llm::GenerationOptions greedy = options;
     greedy.sampler = {.temperature = 0};
     const auto begun = std::chrono::steady_clock::now();
