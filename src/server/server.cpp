@@ -83,7 +83,7 @@ struct Server::Core {
     return result;
   }
 
-  // Waits until the engine has loaded the first model and made its plans, and throws its failure.
+  // Waits until the engine has loaded the first model, and throws its failure.
   void load_first() {
     std::mutex mutex;
     std::condition_variable done;
@@ -95,11 +95,9 @@ struct Server::Core {
       is_done = true;
       done.notify_one();
     };
-    const std::shared_ptr<ServedModel>& first = models.all().front();
     engine->run_with(
-        first,
-        [&](EngineModel& model) {
-          if (!first->makes_embeddings()) model.warm_up(default_options(*first));
+        models.all().front(),
+        [&](EngineModel&) {
           end(nullptr);
           return true;
         },

@@ -21,7 +21,7 @@ namespace {
 namespace fs = std::filesystem;
 using test::greedy;
 
-constexpr double kLong = 1e9, kNow = 0;  // seconds
+const auto kToTheEnd = [] { return true; };
 
 class WarmUpDevice : public testing::Test {
  protected:
@@ -74,7 +74,7 @@ TEST_F(WarmUpDevice, TheFirstTextsNeedNoNewPlanAndAreWhatTheyWouldBe) {
     const std::vector<Generation> expected = texts(cold, tokenizer, 3);
     const int64_t free = model.cache().blocks(0).free();
 
-    scheduler.warm_up(greedy(1), kLong);
+    scheduler.warm_up(greedy(1), kToTheEnd);
     EXPECT_EQ(model.cache().blocks(0).free(), free);
     EXPECT_EQ(scheduler.unfinished(), 0u);
 
@@ -102,7 +102,7 @@ TEST_F(WarmUpDevice, KeepsNothingOnDisk) {
                                  [](const auto& each) { return each.is_regular_file(); });
   };
   const auto before = kept();
-  scheduler.warm_up(greedy(1), kLong);
+  scheduler.warm_up(greedy(1), kToTheEnd);
   EXPECT_EQ(kept(), before);
   texts(scheduler, tokenizer, 1);
   texts(scheduler, tokenizer, 1);
@@ -113,7 +113,7 @@ TEST_F(WarmUpDevice, EndsWhenItsTimeIsOver) {
   const Tokenizer tokenizer = Tokenizer::from(file());
   Model model = load(Device::cpu(), 3);
   Scheduler scheduler(model, tokenizer);
-  scheduler.warm_up(greedy(1), kNow);
+  scheduler.warm_up(greedy(1), [] { return false; });
   EXPECT_EQ(scheduler.unfinished(), 0u);
   EXPECT_LE(model.plans(), 1u);  // that of the first step
   EXPECT_EQ(texts(scheduler, tokenizer, 1)[0].statistics.generated_tokens, 20);
@@ -133,7 +133,7 @@ TEST_F(WarmUpDevice, AFullDeviceKeepsTheModel) {
     int moves = 0;
     Scheduler scheduler(model, tokenizer, [&](const DeviceFailure&) { return ++moves, false; });
     faults->full_at_allocation = 3;
-    scheduler.warm_up(greedy(1), kLong);
+    scheduler.warm_up(greedy(1), kToTheEnd);
     EXPECT_TRUE(faults->is_full);
     *faults = {};
     EXPECT_EQ(moves, 0);

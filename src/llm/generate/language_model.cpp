@@ -186,8 +186,9 @@ int64_t LanguageModel::add(std::vector<int32_t> prompt, const GenerationOptions&
 bool LanguageModel::step() { return state_->scheduler.step(); }
 bool LanguageModel::is_finished(int64_t id) const { return state_->scheduler.is_finished(id); }
 Generation LanguageModel::take(int64_t id) { return state_->scheduler.take(id); }
-void LanguageModel::warm_up(const GenerationOptions& options, double seconds) {
-  state_->ready().warm_up(options, seconds);
+void LanguageModel::warm_up(const GenerationOptions& options,
+                            const std::function<bool()>& goes_on) {
+  state_->ready().warm_up(options, goes_on);
 }
 void LanguageModel::set_step_limit(double seconds) { state_->scheduler.set_step_limit(seconds); }
 

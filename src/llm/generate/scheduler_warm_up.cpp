@@ -1,6 +1,6 @@
 // The scheduler's texts that nobody reads, which make the plans for the first real ones.
 #include <algorithm>
-#include <chrono>
+#include <functional>
 #include <random>
 #include <utility>
 #include <vector>
@@ -29,10 +29,9 @@ class Scheduler::Aside {
   RecoverCallback recover_;
 };
 
-void Scheduler::warm_up(GenerationOptions options, double seconds) {
+void Scheduler::warm_up(GenerationOptions options, const std::function<bool()>& goes_on) {
   // Prompts of usual length, and for each size of a decoding step enough steps to learn its time.
   constexpr int64_t kPrompt = 128, kSteps = 2 * TextsPerStep::kTrialSteps;
-  const auto begun = std::chrono::steady_clock::now();
   const Aside aside(*this);
   options.ignore_end = true;
   options.stop.clear();
@@ -58,10 +57,8 @@ void Scheduler::warm_up(GenerationOptions options, double seconds) {
     for (int64_t i = 0; i < length; ++i) request.prompt.push_back(any(random));
     ids.push_back(add(std::move(request)));
   }
-  while (step()) {
-    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begun;
-    if (took.count() > seconds) cancel();
-  }
+  while (step())
+    if (!goes_on()) cancel();
   for (const int64_t id : ids) take(id);
 
   forget_cache();

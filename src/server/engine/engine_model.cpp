@@ -18,7 +18,7 @@ namespace {
 constexpr double kStepSeconds = 0.1;
 // A server that starts waits at most so long for its plans. It needs more than some seconds only
 // when kernels are compiled for the first time on a machine.
-constexpr double kWarmSeconds = 30;
+constexpr auto kWarmTime = std::chrono::seconds(30);
 
 class LanguageEngineModel : public EngineModel {
  public:
@@ -32,7 +32,8 @@ class LanguageEngineModel : public EngineModel {
               const llm::TextCallback& on_text) override {
     return model_.add(std::move(prompt), options, on_text);
   }
-  void warm_up(const llm::GenerationOptions& options) override {
+  void warm_up(const llm::GenerationOptions& options,
+               const std::function<bool()>& goes_on) override {
     const llm::Placement& placement = model_.model().placement();
     const auto is_host = [](const Device& device) {
       return device.info().is_cpu || device.info().software;
@@ -40,13 +41,11 @@ class LanguageEngineModel : public EngineModel {
     if (!model_.model().makes_logits() || is_host(placement.output) ||
         std::ranges::any_of(placement.layers, is_host))
       return;
+    const auto end = std::chrono::steady_clock::now() + kWarmTime;
+    const auto is_in_time = [&] { return goes_on() && std::chrono::steady_clock::now() < end; };
     llm::GenerationOptions greedy = options;
     greedy.sampler = {.temperature = 0};
-    const auto begun = std::chrono::steady_clock::now();
-    for (const llm::GenerationOptions& each : {options, greedy}) {
-      const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begun;
-      model_.warm_up(each, kWarmSeconds - took.count());
-    }
+    for (const llm::GenerationOptions& each : {options, greedy}) model_.warm_up(each, is_in_time);
   }
   bool step() override { return model_.step(); }
   bool is_finished(int64_t id) const override { return model_.is_finished(id); }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -20,7 +21,9 @@ class EngineModel {
   virtual int64_t add(std::vector<int32_t> prompt, const llm::GenerationOptions& options,
                       const llm::TextCallback& on_text) = 0;
   // Makes the plans that the first texts with such options would wait for, if the model is on GPUs.
-  virtual void warm_up(const llm::GenerationOptions&) {}
+  // Ends after some time, and soon after goes_on() is false.
+  virtual void warm_up(const llm::GenerationOptions& /*options*/,
+                       const std::function<bool()>& /*goes_on*/) {}
   virtual bool step() = 0;
   virtual bool is_finished(int64_t id) const = 0;
   virtual llm::Generation take(int64_t id) = 0;
