@@ -94,13 +94,7 @@ struct Server::Core {
       is_done = true;
       done.notify_one();
     };
-    engine->run_with(
-        models.all().front(),
-        [&](EngineModel&) {
-          end(nullptr);
-          return true;
-        },
-        end);
+    engine->load(models.all().front(), end);
     std::unique_lock lock(mutex);
     done.wait(lock, [&] { return is_done; });
     if (failure) std::rethrow_exception(failure);

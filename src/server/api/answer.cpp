@@ -45,7 +45,7 @@ void Answer::start(Engine& engine, AnswerRequest request, std::unique_ptr<Answer
     jobs.push_back(std::move(job));
   }
   const std::vector<uint64_t> ids = self->ids_;
-  engine.submit(std::move(jobs));
+  engine.submit(std::move(jobs), std::move(self->request_.before));
   response.on_disconnect([&engine, ids] {
     for (const uint64_t id : ids) engine.cancel(id);
   });

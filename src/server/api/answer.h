@@ -25,6 +25,7 @@ struct AnswerRequest {
   llm::GenerationOptions options = {};
   bool is_streamed = false;
   bool shows_prompts = false;  // streams tell how much of the prompt has been read
+  Engine::Work before = {};    // with the model, before the texts begin; empty: none
   // Splits texts into content, reasoning and tool calls; without it all is content.
   std::function<llm::MessageParser()> parser = {};
 };

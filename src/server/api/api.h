@@ -60,6 +60,7 @@ using ApiHandler = void (*)(const ApiCall& call);
 
 void page_file(const ApiCall& call);  // the chat page and its files
 
+HttpReply json_reply(const Json& json, int status = 200);
 void send_json(const HttpResponse& response, const Json& json, int status = 200);
 std::string time_text(std::time_t seconds);  // since 1970: "2026-01-31T12:00:00Z"
 

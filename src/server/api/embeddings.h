@@ -5,11 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "server/api/api.h"
+#include "server/api/model_answer.h"
 
 namespace prism::server {
-
-using ErrorWriter = HttpReply (*)(const ApiError& error);
 
 // Reads a text, an array of texts, token ids or arrays of them. Throws JsonError.
 std::vector<std::string> read_inputs(const JsonView& input, const ServedModel& model);
@@ -19,10 +17,12 @@ struct EmbedRequest {
   int64_t dimensions = 0;  // shorten vectors to this length and normalise them again; 0: do not
 };
 
-// Embeds texts between two steps of the engine. `done` gets the vectors and the number of tokens
-// that were computed, on the engine's thread; what it throws is sent as an error.
+// Makes the reply from the vectors and the number of tokens that were computed, on the engine's
+// thread; what it throws is sent as an error.
+using EmbeddingReply = std::function<Json(std::vector<std::vector<float>>, int64_t tokens)>;
+
+// Embeds texts between two steps of the engine.
 void embed_texts(const ApiCall& call, std::shared_ptr<ServedModel> model, EmbedRequest request,
-                 ErrorWriter write_error,
-                 std::function<void(std::vector<std::vector<float>>, int64_t tokens)> done);
+                 ErrorWriter write_error, EmbeddingReply reply);
 
 }  // namespace prism::server

@@ -5,7 +5,6 @@
 
 #include <fmt/format.h>
 
-#include "server/api/api.h"
 #include "server/api/embeddings.h"
 #include "server/api/openai.h"
 
@@ -76,16 +75,15 @@ std::vector<std::string> read_inputs(const JsonView& input, const ServedModel& m
 }
 
 void embed_texts(const ApiCall& call, std::shared_ptr<ServedModel> model, EmbedRequest request,
-                 ErrorWriter write_error,
-                 std::function<void(std::vector<std::vector<float>>, int64_t tokens)> done) {
+                 ErrorWriter write_error, EmbeddingReply reply) {
   std::vector<int64_t> tokens;  // of each text
   for (const std::string& each : request.texts)
     tokens.push_back(static_cast<int64_t>(model->tokenizer().encode(each).size()));
-  const HttpResponse response = call.response;
-  call.context.engine.run_with(
-      std::move(model),
-      [request = std::move(request), tokens = std::move(tokens), done = std::move(done),
-       vectors = std::vector<std::vector<float>>()](EngineModel& on) mutable {
+  answer_with(
+      call, std::move(model),
+      [request = std::move(request), tokens = std::move(tokens), reply = std::move(reply),
+       vectors =
+           std::vector<std::vector<float>>()](EngineModel& on) mutable -> std::optional<HttpReply> {
         const auto left = std::span(request.texts).subspan(vectors.size());
         std::vector<std::vector<float>> some = on.embed(left);
         for (std::vector<float>& each : some) {
@@ -98,17 +96,14 @@ void embed_texts(const ApiCall& call, std::shared_ptr<ServedModel> model, EmbedR
           if (dimensions > 0) shorten(each, static_cast<size_t>(dimensions));
           vectors.push_back(std::move(each));
         }
-        if (some.size() < left.size()) return false;
+        if (some.size() < left.size()) return std::nullopt;
         // Longer texts were cut.
         const int64_t most = on.facts().context;
         int64_t used = 0;
         for (const int64_t each : tokens) used += std::min(each, most);
-        done(std::move(vectors), used);
-        return true;
+        return json_reply(reply(std::move(vectors), used));
       },
-      [response, write_error](std::exception_ptr failure) {
-        response.send(write_error(ApiError::from(failure)));
-      });
+      write_error);
 }
 
 void openai_embeddings(const ApiCall& call) {
@@ -120,19 +115,19 @@ void openai_embeddings(const ApiCall& call) {
   if (encoding != "float" && encoding != "base64")
     body["encoding_format"].fail(fmt::format("is \"{}\"; it must be float or base64", encoding));
   const int64_t dimensions = body["dimensions"].integer_or(0, 1);
-  embed_texts(call, model, {read_inputs(body["input"], *named), dimensions}, openai_error,
-              [response = call.response, name = model->name(), encoding](
-                  std::vector<std::vector<float>> vectors, int64_t tokens) {
-                Json data = Json::array();
-                for (const std::vector<float>& each : vectors)
-                  data.push_back({{"object", "embedding"},
-                                  {"index", data.items().size()},
-                                  {"embedding", vector_json(each, encoding == "base64")}});
-                Json json = {{"object", "list"}, {"model", name}};
-                json["data"] = std::move(data);
-                json["usage"] = {{"prompt_tokens", tokens}, {"total_tokens", tokens}};
-                send_json(response, json);
-              });
+  embed_texts(
+      call, model, {read_inputs(body["input"], *named), dimensions}, openai_error,
+      [name = model->name(), encoding](std::vector<std::vector<float>> vectors, int64_t tokens) {
+        Json data = Json::array();
+        for (const std::vector<float>& each : vectors)
+          data.push_back({{"object", "embedding"},
+                          {"index", data.items().size()},
+                          {"embedding", vector_json(each, encoding == "base64")}});
+        Json json = {{"object", "list"}, {"model", name}};
+        json["data"] = std::move(data);
+        json["usage"] = {{"prompt_tokens", tokens}, {"total_tokens", tokens}};
+        return json;
+      });
 }
 
 }  // namespace prism::server

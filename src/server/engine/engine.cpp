@@ -16,9 +16,12 @@ namespace prism::server {
 struct Engine::Text {
   TextJob job;
   Clock::time_point deadline = Clock::time_point::max();
-  Loaded* loaded = nullptr;  // null: not accepted yet
+  Loaded* loaded = nullptr;  // null: the model has not accepted it yet
   int64_t model_id = 0;
   int64_t generated = 0;
+  bool is_only_work = false;  // ends when its work is done
+  bool is_working = false;    // that work has begun
+  bool is_cancelled = false;  // while it waits for work
   bool is_late = false;
 };
 
@@ -74,23 +77,46 @@ Engine::~Engine() {
   }
   wake_.notify_one();
   thread_.join();
+  lifetime_.reset();
 }
 
-void Engine::submit(std::vector<TextJob> jobs) {
+void Engine::submit(std::vector<TextJob> jobs, Work before) {
+  std::vector<std::shared_ptr<Text>> texts;
+  for (TextJob& job : jobs) {
+    texts.push_back(std::make_shared<Text>());
+    texts.back()->job = std::move(job);
+  }
+  add(std::move(texts), std::move(before));
+}
+
+uint64_t Engine::run_with(std::shared_ptr<ServedModel> model, Work work,
+                          std::function<void(std::exception_ptr)> done) {
+  const auto text = std::make_shared<Text>();
+  text->is_only_work = true;
+  text->job.id = new_id();
+  text->job.model = std::move(model);
+  text->job.on_end = [done = std::move(done)](const llm::Generation& result) {
+    if (result.reason != llm::StopReason::cancelled) done(result.failure);
+  };
+  add({text}, std::move(work));
+  return text->job.id;
+}
+
+void Engine::add(std::vector<std::shared_ptr<Text>> texts, Work before) {
   {
     const std::lock_guard lock(mutex_);
-    if (unfinished_ + jobs.size() > static_cast<size_t>(parallel_ + options_.max_queue))
+    if (unfinished_ + texts.size() > static_cast<size_t>(parallel_ + options_.max_queue))
       throw QueueFull();
-    unfinished_ += jobs.size();
-    const auto now = Clock::now();
-    for (TextJob& job : jobs) {
-      auto text = std::make_shared<Text>();
-      text->job = std::move(job);
-      if (options_.timeout_seconds > 0)
-        text->deadline = now + std::chrono::duration_cast<Clock::duration>(
+    unfinished_ += texts.size();
+    if (options_.timeout_seconds > 0)
+      for (const auto now = Clock::now(); const std::shared_ptr<Text>& each : texts)
+        each->deadline = now + std::chrono::duration_cast<Clock::duration>(
                                    std::chrono::duration<double>(options_.timeout_seconds));
-      commands_.push_back([this, text] { begin(text); });
-    }
+    commands_.push_back([this, texts = std::move(texts), before = std::move(before)]() mutable {
+      for (const std::shared_ptr<Text>& each : texts) texts_.emplace(each->job.id, each);
+      if (before) return work_.push_back({std::move(before), std::move(texts)});
+      for (const std::shared_ptr<Text>& each : texts) begin(each);
+    });
   }
   wake_.notify_one();
 }
@@ -99,8 +125,7 @@ void Engine::cancel(uint64_t id) {
   {
     const std::lock_guard lock(mutex_);
     commands_.push_back([this, id] {
-      if (const auto found = texts_.find(id); found != texts_.end())
-        found->second->loaded->model->cancel(found->second->model_id);
+      if (const auto found = texts_.find(id); found != texts_.end()) stop(*found->second);
     });
   }
   wake_.notify_one();
@@ -111,21 +136,26 @@ void Engine::end_all() {
     const std::lock_guard lock(mutex_);
     commands_.push_back([this] {
       has_ended_ = true;
-      for (auto& [id, text] : texts_)
-        if (!std::exchange(text->is_late, true)) text->loaded->model->cancel(text->model_id);
+      for (auto& [id, text] : texts_) stop_late(*text);
     });
   }
   wake_.notify_one();
 }
 
-void Engine::run_with(std::shared_ptr<ServedModel> model, Work work,
-                      std::function<void(std::exception_ptr)> failed) {
+void Engine::load(std::shared_ptr<ServedModel> model,
+                  std::function<void(std::exception_ptr)> done) {
   {
     const std::lock_guard lock(mutex_);
-    commands_.push_back(
-        [this, side = SideWork{std::move(model), std::move(work), std::move(failed)}]() mutable {
-          work_.push_back(std::move(side));
-        });
+    commands_.push_back([this, model = std::move(model), done = std::move(done)] {
+      std::exception_ptr failed;
+      try {
+        loaded(*model);
+        publish();
+      } catch (...) {
+        failed = std::current_exception();
+      }
+      done(failed);
+    });
   }
   wake_.notify_one();
 }
@@ -159,6 +189,7 @@ EngineState Engine::state() const {
 void Engine::run() {
   for (;;) {
     if (!take_commands()) return;
+    end_cancelled_work();
     continue_work();
     for (auto& [name, each] : models_)
       if (!each->texts.empty()) step(*each);
@@ -169,28 +200,49 @@ void Engine::run() {
   }
 }
 
-bool Engine::has_work() const { return !texts_.empty() || !work_.empty(); }
-
 bool Engine::has_work_for(const Loaded& on) const {
   return !on.texts.empty() || std::ranges::any_of(work_, [&](const SideWork& each) {
-    return each.model->name() == on.name;
+    return each.texts.front()->job.model->name() == on.name;
   });
 }
 
 void Engine::continue_work() {
   if (work_.empty()) return;
-  SideWork& side = work_.front();
-  bool is_done = true;
+  SideWork& first = work_.front();  // until it is done, its model has work
+  bool is_done = false;
+  std::exception_ptr failed;
+  Loaded* with = nullptr;
   try {
-    Loaded& with = use(*side.model);
-    publish();  // an answer of the work must not be ahead of the state
-    is_done = side.work(*with.model);
-    with.last_use = Clock::now();
+    with = &use(*first.texts.front()->job.model);
+    for (const std::shared_ptr<Text>& each : first.texts) each->is_working = true;
+    publish();  // the work may take long
+    is_done = first.work(*with->model);
+    with->last_use = Clock::now();
   } catch (...) {
-    side.failed(std::current_exception());
+    failed = std::current_exception();
+    if (with && is_device_lost(failed)) with->is_lost = true;
   }
-  if (!is_done) work_.push_back(std::move(side));
+  SideWork side = std::move(first);
   work_.pop_front();
+  if (!is_done && !failed) return work_.push_back(std::move(side));
+  for (const std::shared_ptr<Text>& each : side.texts)
+    if (failed)
+      end(each, failure(failed));
+    else if (each->is_only_work)
+      end(each, {});
+    else
+      begin(each);
+}
+
+void Engine::end_cancelled_work() {
+  llm::Generation cancelled;
+  cancelled.reason = llm::StopReason::cancelled;
+  for (SideWork& side : work_) {
+    for (const std::shared_ptr<Text>& each : side.texts)
+      if (each->is_cancelled) end(each, cancelled);
+    std::erase_if(side.texts, [](const auto& each) { return each->is_cancelled; });
+  }
+  std::erase_if(work_, [](const SideWork& side) { return side.texts.empty(); });
 }
 
 bool Engine::take_commands() {
@@ -198,7 +250,7 @@ bool Engine::take_commands() {
   {
     std::unique_lock lock(mutex_);
     const auto is_called = [this] { return is_stopping_ || !commands_.empty(); };
-    if (!has_work()) {
+    if (texts_.empty()) {
       const auto is_timed = [this](const auto& each) {
         return kept_seconds(*each.second) < std::numeric_limits<double>::infinity();
       };
@@ -221,6 +273,7 @@ Engine::Loaded& Engine::loaded(const ServedModel& model) {
   }
   auto fresh = std::make_unique<Loaded>();
   fresh->name = model.name();
+  publish();  // loading takes long
   while (!fresh->model) {
     try {
       fresh->model = options_.load(model);
@@ -281,7 +334,6 @@ void Engine::begin(const std::shared_ptr<Text>& text) {
     text->model_id = on.model->add(text->job.prompt, text->job.options, on_text);
     text->loaded = &on;
     on.texts.push_back(text);
-    texts_.emplace(text->job.id, text);
     emit([text, load_seconds = is_loaded ? 0 : on.facts.load_seconds] {
       if (text->job.on_begin) text->job.on_begin(load_seconds);
     });
@@ -339,11 +391,21 @@ void Engine::step(Loaded& on) {
   if (failed) on.model.reset();
 }
 
+void Engine::stop(Text& text) {
+  if (text.loaded)
+    text.loaded->model->cancel(text.model_id);
+  else
+    text.is_cancelled = true;
+}
+
+void Engine::stop_late(Text& text) {
+  if (!std::exchange(text.is_late, true)) stop(text);
+}
+
 void Engine::cancel_late() {
   const auto now = Clock::now();
   for (auto& [id, text] : texts_)
-    if (now > text->deadline && !std::exchange(text->is_late, true))
-      text->loaded->model->cancel(text->model_id);
+    if (now > text->deadline) stop_late(*text);
 }
 
 double Engine::kept_seconds(const Loaded& on) const {
@@ -369,7 +431,7 @@ void Engine::publish() {
   for (const auto& [id, text] : texts_)
     state.texts.push_back({id, text->job.model->name(),
                            static_cast<int64_t>(text->job.prompt.size()), text->generated,
-                           text->job.options.max_tokens, text->generated > 0});
+                           text->job.options.max_tokens, text->generated > 0 || text->is_working});
   const auto now = Clock::now();
   for (const auto& [name, each] : models_) {
     const double idle =
@@ -385,14 +447,16 @@ void Engine::publish() {
 
 void Engine::flush_events() {
   if (events_.empty()) return;
-  options_.post([events = std::exchange(events_, {})]() mutable {
-    for (Event& each : events) {
-      if (each.other)
-        each.other();
-      else if (each.to->job.on_text)
-        each.to->job.on_text(std::move(each.text));
-    }
-  });
+  options_.post(
+      [events = std::exchange(events_, {}), lifetime = std::weak_ptr(lifetime_)]() mutable {
+        if (lifetime.expired()) return;
+        for (Event& each : events) {
+          if (each.other)
+            each.other();
+          else if (each.to->job.on_text)
+            each.to->job.on_text(std::move(each.text));
+        }
+      });
 }
 
 }  // namespace prism::server
