@@ -1,8 +1,7 @@
 // Connects HTTP, the APIs and the engine.
 #include "server/server.h"
 
-#include <condition_variable>
-#include <mutex>
+#include <atomic>
 #include <optional>
 
 #include "prism/error.h"
@@ -23,7 +22,10 @@ struct Server::Core {
       : options(std::move(given)), access(options.access), models(model_list(options)) {
     HttpOptions http_options = options.http;
     http_options.address = options.access.address;
-    http_options.on_grace_over = [this] { engine->end_all(); };
+    http_options.on_grace_over = [this] {
+      is_ending = true;
+      engine->end_all();
+    };
     http_options.error = [](const HttpRequest& request, int status, const std::string& message) {
       return error_reply(request, ApiError(status, message));
     };
@@ -33,15 +35,19 @@ struct Server::Core {
     });
     engine.emplace(engine_options());
     if (!options.file_index.empty()) files.emplace(options.file_index, options.load_embedder);
-    context.emplace(
-        ApiContext{*engine, models, engine_options(), unix_seconds(), options.is_verbose});
+    context.emplace(ApiContext{*engine, models, engine_options(), unix_seconds(),
+                               options.is_verbose, options.loads_first});
     if (files)
       context->search_files = [this](const JsonView& request) { return files->answer(request); };
     work.emplace(kWorkThreads);
-    if (options.loads_first) load_first();
   }
 
-  ~Core() { http->close(); }
+  ~Core() {
+    is_ending = true;
+    http->close();
+    work.reset();
+    http->close();  // tells the handlers that began last that their clients have gone
+  }
 
   static ModelList model_list(const ServerOptions& options) {
     if (!options.chat_template.empty()) llm::ChatTemplate{options.chat_template};  // or throws
@@ -64,11 +70,24 @@ struct Server::Core {
     return load;
   }
 
+  // Throws ServerEnded soon after the end of the server.
+  std::unique_ptr<EngineModel> load(const ServedModel& model) const {
+    llm::LoadOptions load = load_options(model);
+    load.progress = [this, tell = std::move(load.progress)](const llm::LoadProgress& at) {
+      return (!tell || tell(at)) && !is_ending;
+    };
+    try {
+      return load_engine_model(model.path(), load, options.parallel);
+    } catch (const std::exception&) {
+      if (is_ending) throw ServerEnded();
+      throw;
+    }
+  }
+
   EngineOptions engine_options() {
     EngineOptions result;
-    result.load = options.load_model ? options.load_model : [this](const ServedModel& model) {
-      return load_engine_model(model.path(), load_options(model), options.parallel);
-    };
+    result.load = options.load_model ? options.load_model
+                                     : [this](const ServedModel& model) { return load(model); };
     if (!options.load_model)
       result.has_room = [this](const ServedModel& model) {
         return has_room_for(model.file(), load_options(model));
@@ -82,22 +101,22 @@ struct Server::Core {
     return result;
   }
 
-  // Waits until the engine has loaded the first model, and throws its failure.
-  void load_first() {
-    std::mutex mutex;
-    std::condition_variable done;
-    bool is_done = false;
-    std::exception_ptr failure;
-    const auto end = [&](std::exception_ptr thrown) {
-      const std::lock_guard lock(mutex);
-      failure = std::move(thrown);
-      is_done = true;
-      done.notify_one();
+  void run(const std::function<void()>& on_ready) {
+    const auto ready = [this, on_ready] {
+      context->is_loading = false;
+      if (on_ready) on_ready();
     };
-    engine->load(models.all().front(), end);
-    std::unique_lock lock(mutex);
-    done.wait(lock, [&] { return is_done; });
-    if (failure) std::rethrow_exception(failure);
+    if (options.loads_first)
+      engine->load(models.all().front(), [this, ready](std::exception_ptr failure) {
+        if (!failure) return ready();
+        if (!is_ending) load_failure = std::move(failure);
+        http->stop(0);
+      });
+    else
+      ready();
+    http->run();
+    is_ending = true;
+    if (load_failure) std::rethrow_exception(load_failure);
   }
 
   // Null with a status if the request has no route here.
@@ -143,6 +162,8 @@ struct Server::Core {
   }
 
   ServerOptions options;
+  std::atomic<bool> is_ending = false;  // loads are given up
+  std::exception_ptr load_failure;      // of the first model
   Access access;
   ModelList models;
   // Destroyed in reverse: all users of the HTTP server end before it.
@@ -157,7 +178,7 @@ Server::Server(ServerOptions options) : core_(std::make_unique<Core>(std::move(o
 Server::~Server() = default;
 std::string Server::url() const { return core_->http->url(); }
 uint16_t Server::port() const { return core_->http->port(); }
-void Server::run() { core_->http->run(); }
+void Server::run(std::function<void()> on_ready) { core_->run(on_ready); }
 void Server::stop(double grace_seconds) { core_->http->stop(grace_seconds); }
 EngineState Server::state() const { return core_->engine->state(); }
 size_t Server::connections() const { return core_->http->connections(); }

@@ -46,6 +46,7 @@ struct ApiContext {
   EngineOptions limits = {};  // parallel, max_queue and so on, for /props
   int64_t started = 0;        // seconds since 1970
   bool is_verbose = false;    // chat completions also hold their prompt
+  bool is_loading = false;    // the first model; for the server's thread
   std::function<Json(const JsonView& request)> search_files = {};  // empty: no files
 };
 

@@ -45,7 +45,13 @@ void native_search(const ApiCall& call) {
   send_json(call.response, call.context.search_files(call.body));
 }
 
-void native_health(const ApiCall& call) { send_json(call.response, {{"status", "ok"}}); }
+void native_health(const ApiCall& call) {
+  if (!call.context.is_loading) return send_json(call.response, {{"status", "ok"}});
+  Json error = {{"code", 503}, {"message", "Loading model"}, {"type", "unavailable_error"}};
+  Json json = Json::object();
+  json["error"] = std::move(error);
+  send_json(call.response, json, 503);  // as llama.cpp's server has it
+}
 
 void native_tokenize(const ApiCall& call) {
   const JsonView& body = call.body;

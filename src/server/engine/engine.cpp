@@ -154,7 +154,7 @@ void Engine::load(std::shared_ptr<ServedModel> model,
       } catch (...) {
         failed = std::current_exception();
       }
-      done(failed);
+      emit([done, failed] { done(failed); });
     });
   }
   wake_.notify_one();

@@ -122,7 +122,7 @@ class Engine {
   // QueueFull. Returns the id for cancel().
   uint64_t run_with(std::shared_ptr<ServedModel> model, Work work,
                     std::function<void(std::exception_ptr failure)> done);
-  // Loads a model before its first text. `done` gets the failure or null, on the engine's thread.
+  // Loads a model before its first text. `done` gets the failure, or null.
   void load(std::shared_ptr<ServedModel> model,
             std::function<void(std::exception_ptr failure)> done);
   void cancel(uint64_t id);  // a text or work ends at the next step; nothing if it has ended
@@ -159,8 +159,8 @@ class Engine {
   void continue_work();  // one call of the work whose turn it is
   void end_cancelled_work();
   bool has_work_for(const Loaded& loaded) const;
-  static void stop(Text& text);  // it ends at the next step, as cancelled
-  void stop_late(Text& text);    // it ends with TimedOut or ServerEnded
+  static void stop(Text& text);       // it ends at the next step, as cancelled
+  static void stop_late(Text& text);  // it ends with TimedOut or ServerEnded
   void cancel_late();
   void unload_idle();
   // Loads a model at its first use. If memory is short, models without texts and work make room.
