@@ -40,7 +40,7 @@ struct ServerOptions {
   bool has_page = true;     // the chat page at /
   bool is_verbose = false;  // chat completions also hold their prompt
   bool loads_first = true;  // load the first model without a request
-  // Called on the engine's thread when a model was loaded.
+  // Called on the engine's thread when a model was loaded, or has moved to other devices.
   std::function<void(const ServedModel&, const EngineModel::Facts&)> on_load = {};
   // Replaces loading, for tests.
   std::function<std::unique_ptr<EngineModel>(const ServedModel&)> load_model = {};

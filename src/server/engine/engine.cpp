@@ -16,7 +16,7 @@ namespace prism::server {
 struct Engine::Text {
   TextJob job;
   Clock::time_point deadline = Clock::time_point::max();
-  Loaded* loaded = nullptr;  // null: the model has not accepted it yet
+  Loaded* loaded = nullptr;  // null: it waits for work or for its model
   int64_t model_id = 0;
   int64_t generated = 0;
   bool is_only_work = false;  // ends when its work is done
@@ -26,9 +26,10 @@ struct Engine::Text {
 };
 
 struct Engine::Loaded {
-  std::string name;
+  std::shared_ptr<ServedModel> served;
   std::unique_ptr<EngineModel> model;
   EngineModel::Facts facts;
+  int64_t moves = 0;  // when the facts were read
   std::vector<std::shared_ptr<Text>> texts;
   bool is_lost = false;  // with its device: the next text loads the model again
   Clock::time_point last_use = Clock::now();
@@ -149,7 +150,7 @@ void Engine::load(std::shared_ptr<ServedModel> model,
     commands_.push_back([this, model = std::move(model), done = std::move(done)] {
       std::exception_ptr failed;
       try {
-        loaded(*model);
+        loaded(model);
         publish();
       } catch (...) {
         failed = std::current_exception();
@@ -195,6 +196,7 @@ void Engine::run() {
       if (!each->texts.empty()) step(*each);
     cancel_late();
     unload_idle();
+    notice_moves();
     publish();
     flush_events();
   }
@@ -202,7 +204,7 @@ void Engine::run() {
 
 bool Engine::has_work_for(const Loaded& on) const {
   return !on.texts.empty() || std::ranges::any_of(work_, [&](const SideWork& each) {
-    return each.texts.front()->job.model->name() == on.name;
+    return each.texts.front()->job.model->name() == on.served->name();
   });
 }
 
@@ -213,7 +215,7 @@ void Engine::continue_work() {
   std::exception_ptr failed;
   Loaded* with = nullptr;
   try {
-    with = &use(*first.texts.front()->job.model);
+    with = &use(first.texts.front()->job.model);
     for (const std::shared_ptr<Text>& each : first.texts) each->is_working = true;
     publish();  // the work may take long
     is_done = first.work(*with->model);
@@ -267,16 +269,16 @@ bool Engine::take_commands() {
   return true;
 }
 
-Engine::Loaded& Engine::loaded(const ServedModel& model) {
-  if (const auto known = models_.find(model.name()); known != models_.end()) return *known->second;
-  while (options_.has_room && !options_.has_room(model) && unload_oldest()) {
+Engine::Loaded& Engine::loaded(const std::shared_ptr<ServedModel>& model) {
+  if (const auto known = models_.find(model->name()); known != models_.end()) return *known->second;
+  while (options_.has_room && !options_.has_room(*model) && unload_oldest()) {
   }
   auto fresh = std::make_unique<Loaded>();
-  fresh->name = model.name();
+  fresh->served = model;
   publish();  // loading takes long
   while (!fresh->model) {
     try {
-      fresh->model = options_.load(model);
+      fresh->model = options_.load(*model);
     } catch (const std::exception& failed) {
       const auto* error = dynamic_cast<const Error*>(&failed);
       const bool is_memory = error ? error->code() == ErrorCode::kOutOfMemory
@@ -290,15 +292,31 @@ Engine::Loaded& Engine::loaded(const ServedModel& model) {
                       failed.what(), models_.size()));
     }
   }
-  fresh->facts = fresh->model->facts();
-  if (options_.parallel == 0) parallel_ = std::max<int64_t>(parallel_, fresh->facts.parallel);
-  if (options_.on_load) options_.on_load(model, fresh->facts);
-  return *(models_[model.name()] = std::move(fresh));
+  read_facts(*fresh);
+  return *(models_[model->name()] = std::move(fresh));
 }
 
-Engine::Loaded& Engine::use(const ServedModel& model) {
+void Engine::read_facts(Loaded& on) {
+  on.moves = on.model->moves();
+  on.facts = on.model->facts();
+  if (options_.parallel == 0) parallel_ = std::max<int64_t>(parallel_, on.facts.parallel);
+  if (options_.on_load) options_.on_load(*on.served, on.facts);
+}
+
+void Engine::notice_moves() {
+  for (auto& [name, each] : models_) {
+    if (each->model->moves() == each->moves) continue;
+    try {
+      read_facts(*each);
+    } catch (const Error&) {
+      each->is_lost = true;  // the devices to which it moved have failed, too
+    }
+  }
+}
+
+Engine::Loaded& Engine::use(const std::shared_ptr<ServedModel>& model) {
   Loaded& on = loaded(model);
-  if (const auto asked = asked_keep_.extract(model.name())) on.keep_seconds = asked.mapped();
+  if (const auto asked = asked_keep_.extract(model->name())) on.keep_seconds = asked.mapped();
   return on;
 }
 
@@ -316,7 +334,7 @@ bool Engine::unload_oldest() {
 void Engine::begin(const std::shared_ptr<Text>& text) {
   try {
     const bool is_loaded = models_.contains(text->job.model->name());
-    Loaded& on = use(*text->job.model);
+    Loaded& on = use(text->job.model);
     // The callback is called on this thread, within step().
     const auto on_text = [this, at = text.get()](const llm::TextPiece& piece) {
       at->generated += static_cast<int64_t>(piece.tokens.size());
@@ -331,8 +349,8 @@ void Engine::begin(const std::shared_ptr<Text>& text) {
       text->job.options.on_prompt = [this, at = text.get()](const llm::PromptProgress& progress) {
         emit([text = texts_.at(at->job.id), progress] { text->job.on_prompt(progress); });
       };
-    text->model_id = on.model->add(text->job.prompt, text->job.options, on_text);
     text->loaded = &on;
+    text->model_id = on.model->add(text->job.prompt, text->job.options, on_text);
     on.texts.push_back(text);
     emit([text, load_seconds = is_loaded ? 0 : on.facts.load_seconds] {
       if (text->job.on_begin) text->job.on_begin(load_seconds);

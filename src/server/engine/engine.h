@@ -45,7 +45,7 @@ struct EngineOptions {
   std::function<std::unique_ptr<EngineModel>(const ServedModel&)> load;
   // Whether a model has room in the memory that is free now, without compromise; empty: always.
   std::function<bool(const ServedModel&)> has_room = {};
-  // Called on the engine's thread when a model was loaded.
+  // Called on the engine's thread when a model was loaded, or has moved to other devices.
   std::function<void(const ServedModel&, const EngineModel::Facts&)> on_load = {};
   // Runs work on the thread that handles events; called by any thread.
   std::function<void(std::function<void()>)> post;
@@ -164,9 +164,11 @@ class Engine {
   void cancel_late();
   void unload_idle();
   // Loads a model at its first use. If memory is short, models without texts and work make room.
-  Loaded& loaded(const ServedModel& model);
-  Loaded& use(const ServedModel& model);            // loaded(), with the time of keep()
-  double kept_seconds(const Loaded& loaded) const;  // while idle; infinity: for ever
+  Loaded& loaded(const std::shared_ptr<ServedModel>& model);
+  void read_facts(Loaded& loaded);
+  void notice_moves();
+  Loaded& use(const std::shared_ptr<ServedModel>& model);  // loaded(), with the time of keep()
+  double kept_seconds(const Loaded& loaded) const;         // while idle; infinity: for ever
   bool unload_oldest();  // of the models without texts and work; false: there is none
   void emit(std::function<void()> event) { events_.push_back({nullptr, {}, std::move(event)}); }
   void flush_events();
