@@ -446,10 +446,14 @@ void Engine::unload_idle() {
 void Engine::publish() {
   EngineState state = counters_;
   state.parallel = parallel_;
-  for (const auto& [id, text] : texts_)
-    state.texts.push_back({id, text->job.model->name(),
-                           static_cast<int64_t>(text->job.prompt.size()), text->generated,
-                           text->job.options.max_tokens, text->generated > 0 || text->is_working});
+  for (const auto& [id, text] : texts_) {
+    const std::string& model = text->job.model->name();
+    const auto on = models_.find(model);
+    state.texts.push_back({id, model, static_cast<int64_t>(text->job.prompt.size()),
+                           text->generated, text->job.options.max_tokens,
+                           text->generated > 0 || text->is_working,
+                           on == models_.end() ? 0 : on->second->facts.context});
+  }
   const auto now = Clock::now();
   for (const auto& [name, each] : models_) {
     const double idle =

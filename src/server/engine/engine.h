@@ -84,6 +84,7 @@ struct EngineState {
     std::string model;
     int64_t prompt_tokens = 0, generated_tokens = 0, max_tokens = -1;
     bool is_begun = false;  // has at least one token, or its work has begun
+    int64_t context = 0;    // of its model; 0: not loaded yet
   };
   struct Loaded {
     std::string model;
