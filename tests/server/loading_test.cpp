@@ -7,7 +7,6 @@
 #include <nlohmann/json.hpp>
 
 #include "prism/error.h"
-#include "support/models/expected_text.h"
 #include "support/run_program.h"
 #include "support/running_server.h"
 #include "support/server/scripted_model.h"
@@ -76,35 +75,55 @@ TEST_F(Loading, HealthAnswersAndRequestsWait) {
   server.stop(0);
 }
 
+constexpr const char* kStream = R"({"prompt": "12", "max_tokens": 3, "stream": true})";
+constexpr const char* kWaiting = ": waiting\n\n";
+
+TEST_F(Loading, StreamsGetSignsOfLife) {
+  ServerOptions with = options();
+  with.http.quiet_seconds = 0.05;
+  with.loads_first = false;
+  const RunningServer running(std::move(with));
+  test::HttpClient client(running.port());
+  client.send_request("POST", "/v1/completions", kStream);
+  EXPECT_EQ(client.read_head().headers["content-type"], "text/event-stream");
+  for (int i = 0; i < 2; ++i) EXPECT_EQ(client.read_chunk(), kWaiting);
+  loading_.open();
+  std::string body;
+  for (std::string chunk; !(chunk = client.read_chunk()).empty();) body += chunk;
+  std::string text;
+  for (const std::string& each : test::event_data(body))
+    if (each != "[DONE]")
+      if (const json event = json::parse(each); !event["choices"].empty())
+        text += event["choices"][0]["text"].get<std::string>();
+  EXPECT_EQ(text, test::scripted_answer("12", 3));
+}
+
+TEST_F(Loading, StreamsTellItsFailure) {
+  fails_ = true;
+  ServerOptions with = options();
+  with.http.quiet_seconds = 0.05;
+  with.loads_first = false;
+  const RunningServer running(std::move(with));
+  test::HttpClient client(running.port());
+  client.send_request("POST", "/v1/completions", kStream);
+  EXPECT_EQ(client.read_head().status, 200);
+  EXPECT_EQ(client.read_chunk(), kWaiting);
+  loading_.open();
+  std::string body;
+  for (std::string chunk; !(chunk = client.read_chunk()).empty();) body += chunk;
+  EXPECT_NE(body.find("a model too large"), std::string::npos) << body;
+  // Known soon, it is a status.
+  with = options();
+  with.loads_first = false;
+  EXPECT_EQ(RunningServer(std::move(with)).post("/v1/completions", kStream).status, 503);
+}
+
 TEST_F(Loading, ThatFailsEndsTheServer) {
   fails_ = true;
   Server server(options());
   std::future<void> end = run(server);
   loading_.open();
   EXPECT_THROW(end.get(), Error);
-  EXPECT_FALSE(is_ready_);
-}
-
-TEST_F(Loading, IsGivenUpWhenTheServerEnds) {
-  const std::string path = test::shared_model("stories260K");
-  if (path.empty()) GTEST_SKIP() << "needs ../shared/models/stories260K.gguf";
-  ServerOptions with = RunningServer::with_model(path);
-  with.http.port = 0;
-  int tensors = 0;
-  with.load.progress = [&](const llm::LoadProgress&) {
-    ++tensors;
-    loading_.pass();
-    return true;
-  };
-  {
-    Server server(std::move(with));
-    std::future<void> end = run(server);
-    loading_.begun.wait(false);
-    server.stop(30);
-    end.get();  // nobody waits for the model
-    loading_.open();
-  }
-  EXPECT_EQ(tensors, 1);
   EXPECT_FALSE(is_ready_);
 }
 

@@ -101,6 +101,7 @@ class Answer : public std::enable_shared_from_this<Answer> {
   const llm::Tokenizer& tokenizer() const { return request_.model->tokenizer(); }
 
  private:
+  HttpHeaders stream_headers() const;
   void on_begin(double load_seconds);
   void on_prompt(size_t index, const llm::PromptProgress& progress);
   void on_text(size_t index, TextEvent event);
