@@ -74,7 +74,8 @@ if(TARGET prism_server)
   target_compile_definitions(thread_parsers PRIVATE BOOST_ERROR_CODE_HEADER_ONLY BOOST_ALL_NO_LIB BOOST_ASIO_DISABLE_FENCED_BLOCK)
   target_link_libraries(thread_parsers PRIVATE prism_warnings ${library_dependencies} nlohmann_json::nlohmann_json)
   target_sources(thread_tests PRIVATE src/server/engine/engine_test.cpp tests/server/http_test.cpp
-    tests/server/hostile_client_test.cpp tests/server/load_attack_test.cpp tests/support/http_client.cpp
+    tests/server/hostile_client_test.cpp tests/server/load_attack_test.cpp tests/server/loading_test.cpp
+    tests/server/model_answer_test.cpp tests/support/http_client.cpp
     tests/support/server/load_clients.cpp tests/support/server/scripted_model.cpp
     tests/support/server/double/no_language_model.cpp)
   target_link_libraries(thread_tests PRIVATE thread_parsers)

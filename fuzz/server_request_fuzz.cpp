@@ -63,18 +63,16 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   client.send(std::string(route.method) + " " + path +
               " HTTP/1.1\r\nhost: localhost\r\ncontent-length: " + std::to_string(body.size()) +
               "\r\n\r\n" + body);
-  // Commands run in order, each released before the next: when this one runs, the engine's thread
-  // holds nothing of the request. Most requests never reach the engine: they are answered, and
-  // nobody holds their body. An answer may take several turns.
+  // Commands run in order, each released before the next, and so do events: after this one the
+  // engine's thread soon holds nothing of the request. Most requests never reach the engine: they
+  // are answered, and nobody holds their body. An answer may take several turns.
   for (int turn = 0; turn < 1000 && (client.output().empty() || client.held_bytes() > 0); ++turn) {
     static std::atomic<bool> is_over;  // outlives the engine's call of notify_one
     is_over = false;
-    api.engine->run_with(
-        api.models.all().front(), [](EngineModel&) { return true; },
-        [](const std::exception_ptr&) {
-          is_over = true;
-          is_over.notify_one();
-        });
+    api.engine->load(api.models.all().front(), [](const std::exception_ptr&) {
+      is_over = true;
+      is_over.notify_one();
+    });
     is_over.wait(false);
     client.drain();
   }

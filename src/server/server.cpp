@@ -1,9 +1,9 @@
 // Connects HTTP, the APIs and the engine.
 #include "server/server.h"
 
-#include <condition_variable>
-#include <mutex>
+#include <atomic>
 #include <optional>
+#include <utility>
 
 #include "prism/error.h"
 #include "server/api/openai.h"
@@ -24,7 +24,10 @@ struct Server::Core {
       : options(std::move(given)), access(options.access), models(model_list(options)) {
     HttpOptions http_options = options.http;
     http_options.address = options.access.address;
-    http_options.on_grace_over = [this] { engine->end_all(); };
+    http_options.on_grace_over = [this] {
+      is_ending = true;
+      engine->end_all();
+    };
     http_options.error = [](const HttpRequest& request, int status, const std::string& message) {
       return error_reply(request, ApiError(status, message));
     };
@@ -34,15 +37,19 @@ struct Server::Core {
     });
     engine.emplace(engine_options());
     if (!options.file_index.empty()) files.emplace(options.file_index, options.load_embedder);
-    context.emplace(
-        ApiContext{*engine, models, engine_options(), unix_seconds(), options.is_verbose});
+    context.emplace(ApiContext{*engine, models, engine_options(), unix_seconds(),
+                               options.is_verbose, options.loads_first});
     if (files)
       context->search_files = [this](const JsonView& request) { return files->answer(request); };
     work.emplace(kWorkThreads);
-    if (options.loads_first) load_first();
   }
 
-  ~Core() { http->close(); }
+  ~Core() {
+    is_ending = true;
+    http->close();
+    work.reset();
+    http->close();  // tells the handlers that began last that their clients have gone
+  }
 
   static ModelList model_list(const ServerOptions& options) {
     if (!options.chat_template.empty()) llm::ChatTemplate{options.chat_template};  // or throws
@@ -65,11 +72,28 @@ struct Server::Core {
     return load;
   }
 
+  // Throws ServerEnded soon after the end of the server.
+  std::unique_ptr<EngineModel> load(const ServedModel& model) {
+    llm::LoadOptions load = load_options(model);
+    load.progress = [this, tell = std::move(load.progress)](const llm::LoadProgress& at) {
+      return (!tell || tell(at)) && !is_ending;
+    };
+    try {
+      std::unique_ptr<EngineModel> loaded = load_engine_model(model.path(), load, options.parallel);
+      // Later loads have a client that waits for its own text only.
+      if (std::exchange(is_starting, false) && !model.makes_embeddings())
+        loaded->warm_up(default_options(model), [this] { return !is_ending; });
+      return loaded;
+    } catch (const std::exception&) {
+      if (is_ending) throw ServerEnded();
+      throw;
+    }
+  }
+
   EngineOptions engine_options() {
     EngineOptions result;
-    result.load = options.load_model ? options.load_model : [this](const ServedModel& model) {
-      return load_engine_model(model.path(), load_options(model), options.parallel);
-    };
+    result.load = options.load_model ? options.load_model
+                                     : [this](const ServedModel& model) { return load(model); };
     if (!options.load_model)
       result.has_room = [this](const ServedModel& model) {
         return has_room_for(model.file(), load_options(model));
@@ -83,28 +107,22 @@ struct Server::Core {
     return result;
   }
 
-  // Waits until the engine has loaded the first model, and throws its failure.
-  void load_first() {
-    std::mutex mutex;
-    std::condition_variable done;
-    bool is_done = false;
-    std::exception_ptr failure;
-    const auto end = [&](std::exception_ptr thrown) {
-      const std::lock_guard lock(mutex);
-      failure = std::move(thrown);
-      is_done = true;
-      done.notify_one();
+  void run(const std::function<void()>& on_ready) {
+    const auto ready = [this, on_ready] {
+      context->is_loading = false;
+      if (on_ready) on_ready();
     };
-    engine->run_with(
-        models.all().front(),
-        [&](EngineModel&) {
-          end(nullptr);
-          return true;
-        },
-        end);
-    std::unique_lock lock(mutex);
-    done.wait(lock, [&] { return is_done; });
-    if (failure) std::rethrow_exception(failure);
+    if (options.loads_first)
+      engine->load(models.all().front(), [this, ready](std::exception_ptr failure) {
+        if (!failure) return ready();
+        if (!is_ending) load_failure = std::move(failure);
+        http->stop(0);
+      });
+    else
+      ready();
+    http->run();
+    is_ending = true;
+    if (load_failure) std::rethrow_exception(load_failure);
   }
 
   // Null with a status if the request has no route here.
@@ -150,6 +168,9 @@ struct Server::Core {
   }
 
   ServerOptions options;
+  std::atomic<bool> is_ending = false;     // loads are given up
+  bool is_starting = options.loads_first;  // the first model was not loaded yet; for the engine
+  std::exception_ptr load_failure;         // of the first model
   Access access;
   ModelList models;
   // Destroyed in reverse: all users of the HTTP server end before it.
@@ -164,7 +185,7 @@ Server::Server(ServerOptions options) : core_(std::make_unique<Core>(std::move(o
 Server::~Server() = default;
 std::string Server::url() const { return core_->http->url(); }
 uint16_t Server::port() const { return core_->http->port(); }
-void Server::run() { core_->http->run(); }
+void Server::run(std::function<void()> on_ready) { core_->run(on_ready); }
 void Server::stop(double grace_seconds) { core_->http->stop(grace_seconds); }
 EngineState Server::state() const { return core_->engine->state(); }
 size_t Server::connections() const { return core_->http->connections(); }

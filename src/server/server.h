@@ -1,8 +1,7 @@
 // The server: HTTP in front, the engine behind, and the APIs between them.
 //
 //   Server server({.models = {{"stories", "stories.gguf"}}});
-//   std::cout << server.url() << "\n";
-//   server.run();
+//   server.run([&] { std::cout << server.url() << "\n"; });
 #pragma once
 
 #include <cstdint>
@@ -40,8 +39,8 @@ struct ServerOptions {
   std::function<std::shared_ptr<const search::PassageEmbedder>()> load_embedder = {};
   bool has_page = true;     // the chat page at /
   bool is_verbose = false;  // chat completions also hold their prompt
-  bool loads_first = true;  // load the first model before the first request
-  // Called on the engine's thread when a model was loaded.
+  bool loads_first = true;  // load the first model without a request
+  // Called on the engine's thread when a model was loaded, or has moved to other devices.
   std::function<void(const ServedModel&, const EngineModel::Facts&)> on_load = {};
   // Replaces loading, for tests.
   std::function<std::unique_ptr<EngineModel>(const ServedModel&)> load_model = {};
@@ -49,8 +48,7 @@ struct ServerOptions {
 
 class Server {
  public:
-  // Listens and, with loads_first, loads. Throws what HttpServer, Access and
-  // LanguageModel::load throw.
+  // Listens. Throws what HttpServer and Access throw.
   explicit Server(ServerOptions options);
   ~Server();
   Server(const Server&) = delete;
@@ -58,7 +56,10 @@ class Server {
 
   std::string url() const;
   uint16_t port() const;
-  void run();  // until it is stopped
+  // Serves until it is stopped. With loads_first the first model is loaded meanwhile, and requests
+  // wait for it. If that fails, the server ends and this throws what LanguageModel::load throws.
+  // on_ready: called on this thread when the model is there; without loads_first at once.
+  void run(std::function<void()> on_ready = {});
   void stop(double grace_seconds);
   EngineState state() const;
   size_t connections() const;

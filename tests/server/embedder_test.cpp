@@ -116,5 +116,16 @@ TEST_F(EmbedderOfServer, DoesNotReplaceAnEmbeddingModel) {
   EXPECT_EQ(post(server, "/v1/embeddings", {{"input", "%&"}})["model"], "tiny");
 }
 
+TEST_F(EmbedderOfServer, ModelsSayWhatTheyAreFor) {
+  ServerOptions with = options(chat_.path("chat.gguf"));
+  with.models.push_back({"bert", bert_.path("bert.gguf")});
+  const RunningServer server(std::move(with));
+  const auto capabilities = [&](const char* model) {
+    return post(server, "/api/show", {{"model", model}})["capabilities"];
+  };
+  EXPECT_EQ(capabilities("tiny")[0], "completion");
+  EXPECT_EQ(capabilities("bert"), json{"embedding"});
+}
+
 }  // namespace
 }  // namespace prism::server

@@ -49,6 +49,7 @@ class Double : public EngineModel {
   Facts facts() const override {
     Facts facts;
     facts.parallel = 3;
+    facts.context = takes_;
     return facts;
   }
 
@@ -130,6 +131,18 @@ TEST_F(EngineModels, AreLoadedOnceAtTheirFirstText) {
   EXPECT_EQ(loads(), (Names{"a", "b"}));
   EXPECT_TRUE(unloads().empty());
   EXPECT_EQ(engine_->state().parallel, 3);
+}
+
+TEST_F(EngineModels, ATextHasTheContextOfItsModel) {
+  run("a", 40, true);
+  const uint64_t first = last_id_;
+  run("b", 30, true);
+  const EngineState state = engine_->state();
+  ASSERT_EQ(state.texts.size(), 2u);
+  EXPECT_EQ(state.texts[0].context, 40);
+  EXPECT_EQ(state.texts[1].context, 30);
+  engine_->cancel(first);
+  engine_->cancel(last_id_);
 }
 
 TEST_F(EngineModels, TheLeastRecentlyUsedMakesRoom) {

@@ -155,6 +155,35 @@ TEST(Http, StreamsComeInPieces) {
   writer.join();
 }
 
+TEST(Http, StreamsThatWaitBeginWhenItIsQuiet) {
+  std::optional<HttpResponse> kept;
+  std::mutex mutex;
+  const Running running({.quiet_seconds = 0.05},
+                        [&](const HttpRequest& request, const HttpResponse& response) {
+                          response.start_when_quiet(200, {{"x-of", "stream"}}, ": waiting\n\n");
+                          if (request.path == "/soon")
+                            return response.fail({503, {}, "an error"}, "a last piece");
+                          const std::lock_guard lock(mutex);
+                          kept = response;
+                        });
+  HttpClient client(running.port());
+  client.send_request("GET", "/soon");
+  const ClientReply soon = client.read_reply();
+  EXPECT_EQ(soon.status, 503);
+  EXPECT_EQ(soon.body, "an error");
+  client.send_request("GET", "/late");
+  EXPECT_EQ(client.read_head().headers["x-of"], "stream");
+  for (int i = 0; i < 2; ++i) EXPECT_EQ(client.read_chunk(), ": waiting\n\n");
+  const std::lock_guard lock(mutex);
+  kept->start(200, {}, "");
+  kept->fail({503, {}, "too late"}, "a last piece");
+  kept.reset();
+  std::string chunk = client.read_chunk();
+  while (chunk == ": waiting\n\n") chunk = client.read_chunk();
+  EXPECT_EQ(chunk, "a last piece");
+  EXPECT_EQ(client.read_chunk(), "");
+}
+
 TEST(Http, HandlerLearnsThatItsClientHasGone) {
   Signal asked, gone;
   std::optional<HttpResponse> kept;

@@ -149,6 +149,13 @@ class LostDevice : public ModelAttack {
     return texts;
   }
   test::Faults& running_faults() { return *faults_; }
+  // Also where the layers are.
+  static std::string device_in_props(const RunningServer& running) {
+    const json props = json::parse(running.get("/props").body);
+    for (const json& each : props["placement"])
+      EXPECT_TRUE(each["layers"] == 0 || each["id"] == props["device"]["id"]) << props;
+    return props["device"]["id"];
+  }
 
   std::vector<std::string> expected() const {
     const RunningServer running(RunningServer::with_model(path_));
@@ -163,7 +170,13 @@ class LostDevice : public ModelAttack {
 
 TEST_F(LostDevice, StreamsGoOnOnTheNextDevice) {
   const std::vector<std::string> wanted = expected();
-  const RunningServer running(options(true));
+  ServerOptions with = options(true);
+  std::vector<std::string> devices;  // as they are told
+  with.on_load = [&](const ServedModel&, const EngineModel::Facts& facts) {
+    devices.push_back(facts.device);
+  };
+  const RunningServer running(std::move(with));
+  const std::string lost = device_in_props(running);
   const std::vector<Text> texts = lose_in_the_middle(running);
   for (size_t i = 0; i < 3; ++i) {
     EXPECT_TRUE(texts[i].error.is_null()) << texts[i].error;
@@ -172,6 +185,8 @@ TEST_F(LostDevice, StreamsGoOnOnTheNextDevice) {
   EXPECT_EQ(warnings_, 1);
   EXPECT_EQ(text(running, 1, kTokens), wanted[1]);
   EXPECT_EQ(loads_, 1);
+  EXPECT_NE(device_in_props(running), lost);
+  EXPECT_EQ(devices, (std::vector<std::string>{lost, device_in_props(running)}));
 }
 
 TEST_F(LostDevice, StreamsOfADeviceByNameEndWithAnErrorAndTheServerGoesOn) {

@@ -2,6 +2,7 @@
 // an end in the middle of a text. And the endpoints that are Prism's and llama.cpp's own.
 #include <algorithm>
 #include <chrono>
+#include <future>
 #include <thread>
 
 #include <fmt/format.h>
@@ -216,6 +217,29 @@ TEST_F(ServerOptionsTest, TextsThatTheEndCutsOffEndWithAnError) {
       data, [](const std::string& each) { return each.find("\"error\"") != each.npos; });
   ASSERT_NE(last, data.end()) << data.back();
   EXPECT_EQ(json::parse(*last)["error"]["code"], "server_ended");
+}
+
+TEST_F(ServerOptionsTest, ALoadForWhichNobodyWaitsEndsWithTheServer) {
+  ServerOptions options = RunningServer::with_model(path());
+  options.http.port = 0;
+  std::promise<void> begun, ended;
+  int tensors = 0;
+  options.load.progress = [&](const llm::LoadProgress&) {
+    if (++tensors == 1) begun.set_value();
+    if (tensors == 1) ended.get_future().wait();
+    return true;
+  };
+  bool is_ready = false;
+  {
+    Server server(std::move(options));
+    std::thread run([&] { server.run([&] { is_ready = true; }); });
+    begun.get_future().wait();
+    server.stop(30);
+    run.join();
+    ended.set_value();
+  }
+  EXPECT_EQ(tensors, 1);
+  EXPECT_FALSE(is_ready);
 }
 
 TEST(ServerAccess, KeysAreNeededButForHealth) {

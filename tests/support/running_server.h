@@ -1,6 +1,7 @@
 // A server with a small model on a free port, in a thread of its own.
 #pragma once
 
+#include <future>
 #include <string>
 #include <thread>
 
@@ -12,7 +13,14 @@ namespace prism::test {
 class RunningServer {
  public:
   explicit RunningServer(server::ServerOptions options)
-      : server_((options.http.port = 0, std::move(options))), thread_([this] { server_.run(); }) {}
+      : server_((options.http.port = 0, std::move(options))), thread_([this] { run(); }) {
+    try {
+      ready_.get_future().get();
+    } catch (...) {
+      thread_.join();
+      throw;
+    }
+  }
   ~RunningServer() {
     server_.stop(0);
     thread_.join();
@@ -44,6 +52,14 @@ class RunningServer {
   }
 
  private:
+  void run() {
+    try {
+      server_.run([this] { ready_.set_value(); });
+    } catch (...) {
+      ready_.set_exception(std::current_exception());
+    }
+  }
+  std::promise<void> ready_;  // when the first model is loaded
   server::Server server_;
   std::thread thread_;
 };

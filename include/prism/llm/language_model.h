@@ -157,6 +157,7 @@ class LanguageModel {
   const Tokenizer& tokenizer() const;
   const GgufFile& file() const;
   Model& model();
+  const Model& model() const;
   const Config& config() const;
   int64_t context() const;                  // tokens of one text, at most
   int64_t slots() const;                    // texts generated at once
@@ -167,6 +168,8 @@ class LanguageModel {
   const std::string& why() const;
   // The device with the most layers.
   const Device& device() const;
+  // How often the model moved to other devices because one failed.
+  int64_t moves() const;
   // Call this when others changed the KV cache: nothing in it is reused.
   void forget_cache();
 

@@ -112,6 +112,21 @@ void describe_loaded(const server::ServedModel& model, const server::EngineModel
       count(facts.context), count(facts.cache_tokens), size_text(facts.cache_bytes));
 }
 
+void describe_server(const Options& o, const std::string& names, const std::string& url,
+                     bool needs_embedder) {
+  std::cout << fmt::format("serving {} at {}\n", names, url);
+  if (!o.no_page) std::cout << fmt::format("chat page: {}/\n", url);
+  std::cout << std::flush;
+  if (o.model.quiet) return;
+  const auto note = [](const std::string& text) {
+    std::cerr << paint(Colour::dim, text, Stream::error) << "\n";
+  };
+  if (needs_embedder)
+    note(fmt::format("Embeddings are made by the chat model; for better ones: prism model fetch {}",
+                     llm::kDefaultEmbedder));
+  note(fmt::format("OpenAI's API is at {}/v1. Ctrl-C ends the server.", url));
+}
+
 int serve(const Options& o) {
   server::ServerOptions options;
   options.models = named_models(o);
@@ -178,25 +193,11 @@ int serve(const Options& o) {
 
   std::string names;
   for (const auto& each : options.models) names += (names.empty() ? "" : ", ") + each.name;
-  server::Server server(std::move(options));
-  end_progress();
-  std::cout << fmt::format("serving {} at {}\n", names, server.url());
-  if (!o.no_page) std::cout << fmt::format("chat page: {}/\n", server.url());
-  std::cout << std::flush;
-  if (!o.model.quiet && needs_embedder)
-    std::cerr << paint(Colour::dim,
-                       fmt::format("Embeddings are made by the chat model; for better ones: prism "
-                                   "model fetch {}",
-                                   llm::kDefaultEmbedder),
-                       Stream::error)
-              << "\n";
-  if (!o.model.quiet)
-    std::cerr << paint(
-                     Colour::dim,
-                     fmt::format("OpenAI's API is at {}/v1. Ctrl-C ends the server.", server.url()),
-                     Stream::error)
-              << "\n";
-  server.run();
+  {
+    server::Server server(std::move(options));
+    server.run([&] { describe_server(o, names, server.url(), needs_embedder); });
+  }
+  end_progress();  // of a load that the end of the server ended
   return kRight;
 }
 

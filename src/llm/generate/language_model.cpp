@@ -283,6 +283,7 @@ void LanguageModel::cancel(int64_t id) { state_->scheduler.cancel(id); }
 const Tokenizer& LanguageModel::tokenizer() const { return state_->tokenizer; }
 const GgufFile& LanguageModel::file() const { return state_->file; }
 Model& LanguageModel::model() { return state_->placed.model(); }
+const Model& LanguageModel::model() const { return state_->placed.model(); }
 const Config& LanguageModel::config() const { return state_->placed.model().config(); }
 int64_t LanguageModel::context() const { return state_->placed.model().context(); }
 int64_t LanguageModel::slots() const { return state_->placed.model().slots(); }
@@ -290,6 +291,7 @@ int64_t LanguageModel::cache_tokens() const { return state_->placed.model().cach
 std::vector<ModelMemory> LanguageModel::memory() const { return state_->placed.model().memory(); }
 double LanguageModel::load_seconds() const { return state_->load_seconds; }
 const std::string& LanguageModel::why() const { return state_->placed.why(); }
+int64_t LanguageModel::moves() const { return state_->placed.moves(); }
 const Device& LanguageModel::device() const { return state_->placed.device(); }
 void LanguageModel::forget_cache() { state_->scheduler.forget_cache(); }
 

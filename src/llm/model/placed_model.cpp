@@ -120,7 +120,8 @@ bool PlacedModel::place_anew(const DeviceFailure& first) {
     wanted.context = placement_.context;
     wanted.kv_type = placement_.kv_type;
   }
-  const LoadCallback progress = is_there_ ? LoadCallback() : options_.progress;
+  const bool is_move = is_there_;
+  const LoadCallback progress = is_move ? LoadCallback() : options_.progress;
   while (fall_back(failure)) {
     let_go();
     Fit fit;
@@ -132,6 +133,7 @@ bool PlacedModel::place_anew(const DeviceFailure& first) {
     }
     try {
       load(std::move(fit), progress);
+      moves_ += is_move;
       return true;
     } catch (const DeviceFailure& next) {
       failure = next;

@@ -26,6 +26,7 @@ class PlacedModel {
   Model& model();
   const Device& device() const { return device_; }  // the device with the most layers
   const std::string& why() const { return why_; }
+  int64_t moves() const { return moves_; }  // by place_anew(), after loading
 
   // Abandons the failed device and reloads the model where it fits now, with the same context and
   // an empty KV cache; the caller must first drop all references into the model. Returns false if
@@ -44,6 +45,7 @@ class PlacedModel {
   Placement placement_;  // from the last load
   Device device_;
   std::string why_;
+  int64_t moves_ = 0;
 };
 
 }  // namespace prism::llm

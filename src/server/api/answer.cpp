@@ -49,21 +49,26 @@ void Answer::start(Engine& engine, AnswerRequest request, std::unique_ptr<Answer
     jobs.push_back(std::move(job));
   }
   const std::vector<uint64_t> ids = self->ids_;
-  engine.submit(std::move(jobs));
+  if (const std::string keep_alive = self->format_->keep_alive();
+      self->request_.is_streamed && !keep_alive.empty())
+    response.start_when_quiet(200, self->stream_headers(), keep_alive);
+  engine.submit(std::move(jobs), std::move(self->request_.before));
   response.on_disconnect([&engine, ids] {
     for (const uint64_t id : ids) engine.cancel(id);
   });
+}
+
+HttpHeaders Answer::stream_headers() const {
+  return {{"content-type", format_->stream_type()},
+          {"cache-control", "no-cache"},
+          {"x-accel-buffering", "no"}};
 }
 
 void Answer::on_begin(double load_seconds) {
   load_seconds_ += load_seconds;
   if (has_begun_ || has_failed_ || !request_.is_streamed) return;
   has_begun_ = true;
-  response_.start(200,
-                  {{"content-type", format_->stream_type()},
-                   {"cache-control", "no-cache"},
-                   {"x-accel-buffering", "no"}},
-                  format_->keep_alive());
+  response_.start(200, stream_headers(), format_->keep_alive());
   response_.write(format_->begin(*this));
 }
 
@@ -145,9 +150,7 @@ void Answer::on_end(size_t index, llm::Generation result) {
 void Answer::fail(const ApiError& error) {
   has_failed_ = true;
   for (const uint64_t id : ids_) engine_.cancel(id);
-  if (!has_begun_) return response_.send(format_->error(error));
-  response_.write(format_->stream_error(error));
-  response_.finish();
+  response_.fail(format_->error(error), format_->stream_error(error));
 }
 
 bool is_cut(const Choice& choice) {

@@ -26,6 +26,7 @@ struct AnswerRequest {
   llm::GenerationOptions options = {};
   bool is_streamed = false;
   bool shows_prompts = false;  // streams tell how much of the prompt has been read
+  Engine::Work before = {};    // with the model, before the texts begin; empty: none
   // Splits texts into content, reasoning and tool calls; without it all is content.
   std::function<llm::MessageParser()> parser = {};
 
@@ -105,6 +106,7 @@ class Answer : public std::enable_shared_from_this<Answer> {
   const llm::Tokenizer& tokenizer() const { return request_.model->tokenizer(); }
 
  private:
+  HttpHeaders stream_headers() const;
   void on_begin(double load_seconds);
   void on_prompt(size_t index, const llm::PromptProgress& progress);
   void on_text(size_t index, TextEvent event);

@@ -46,6 +46,7 @@ struct ApiContext {
   EngineOptions limits = {};  // parallel, max_queue and so on, for /props
   int64_t started = 0;        // seconds since 1970
   bool is_verbose = false;    // chat completions also hold their prompt
+  bool is_loading = false;    // the first model; for the server's thread
   std::function<Json(const JsonView& request)> search_files = {};  // empty: no files
 };
 
@@ -60,6 +61,7 @@ using ApiHandler = void (*)(const ApiCall& call);
 
 void page_file(const ApiCall& call);  // the chat page and its files
 
+HttpReply json_reply(const Json& json, int status = 200);
 void send_json(const HttpResponse& response, const Json& json, int status = 200);
 std::string time_text(std::time_t seconds);  // since 1970: "2026-01-31T12:00:00Z"
 

@@ -6,11 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "server/api/api.h"
+#include "server/api/model_answer.h"
 
 namespace prism::server {
-
-using ErrorWriter = HttpReply (*)(const ApiError& error);
 
 struct EmbedRequest {
   std::vector<std::string> texts;
@@ -22,10 +20,12 @@ struct EmbedRequest {
 // Reads a text, an array of texts, token ids or arrays of them. Throws JsonError.
 EmbedRequest read_inputs(const JsonView& input, const ServedModel& model);
 
-// Embeds texts between two steps of the engine. `done` gets the vectors and the number of tokens
-// that were computed, on the engine's thread; what it throws is sent as an error.
+// Makes the reply from the vectors and the number of tokens that were computed, on the engine's
+// thread; what it throws is sent as an error.
+using EmbeddingReply = std::function<Json(std::vector<std::vector<float>>, int64_t tokens)>;
+
+// Embeds texts between two steps of the engine.
 void embed_texts(const ApiCall& call, std::shared_ptr<ServedModel> model, EmbedRequest request,
-                 ErrorWriter write_error,
-                 std::function<void(std::vector<std::vector<float>>, int64_t tokens)> done);
+                 ErrorWriter write_error, EmbeddingReply reply);
 
 }  // namespace prism::server

@@ -45,7 +45,13 @@ void native_search(const ApiCall& call) {
   send_json(call.response, call.context.search_files(call.body));
 }
 
-void native_health(const ApiCall& call) { send_json(call.response, {{"status", "ok"}}); }
+void native_health(const ApiCall& call) {
+  if (!call.context.is_loading) return send_json(call.response, {{"status", "ok"}});
+  Json error = {{"code", 503}, {"message", "Loading model"}, {"type", "unavailable_error"}};
+  Json json = Json::object();
+  json["error"] = std::move(error);
+  send_json(call.response, json, 503);  // as llama.cpp's server has it
+}
 
 void native_tokenize(const ApiCall& call) {
   const JsonView& body = call.body;
@@ -123,7 +129,6 @@ void native_props(const ApiCall& call) {
 
 void native_slots(const ApiCall& call) {
   const EngineState state = call.context.engine.state();
-  const int64_t context = state.models.empty() ? 0 : state.models.front().facts.context;
   Json slots = Json::array();
   const auto add = [&](const EngineState::Text& text) {
     Json next = Json::array();
@@ -132,7 +137,7 @@ void native_slots(const ApiCall& call) {
     Json slot = {{"id", slots.items().size()},
                  {"id_task", text.id == 0 ? Json(-1) : Json(text.id)},
                  {"model", text.model},
-                 {"n_ctx", context},
+                 {"n_ctx", text.context},
                  {"is_processing", text.id != 0},
                  {"n_prompt_tokens", text.prompt_tokens},
                  {"n_decoded", text.generated_tokens},
@@ -144,7 +149,9 @@ void native_slots(const ApiCall& call) {
     if (slots.items().size() == static_cast<size_t>(state.parallel)) break;
     add(each);
   }
-  while (slots.items().size() < static_cast<size_t>(state.parallel)) add({});
+  EngineState::Text idle;
+  if (!state.models.empty()) idle.context = state.models.front().facts.context;
+  while (slots.items().size() < static_cast<size_t>(state.parallel)) add(idle);
   send_json(call.response, slots);
 }
 

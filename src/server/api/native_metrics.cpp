@@ -59,12 +59,14 @@ void native_metrics(const ApiCall& call) {
                 rate(s.prompt_tokens - s.reused_tokens, s.prompt_seconds), kShared);
   metrics.gauge("predicted_tokens_seconds", "Generated tokens per second of a text.",
                 rate(s.generated_tokens, s.generation_seconds), kShared);
-  metrics.gauge("requests_processing", "Texts that are generated.", begun, kShared);
-  metrics.gauge("requests_deferred", "Texts that wait.", number(s.texts.size()) - begun, kShared);
+  metrics.gauge("requests_processing", "Texts and embeddings that are computed.", begun, kShared);
+  metrics.gauge("requests_deferred", "Texts and embeddings that wait.",
+                number(s.texts.size()) - begun, kShared);
   metrics.gauge("n_busy_slots_per_decode", "Texts in a step, on average.",
                 rate(s.text_steps, number(s.steps)), kShared);
-  metrics.counter("texts_done_total", "Texts that ended.", number(s.texts_done));
-  metrics.counter("texts_failed_total", "Texts that failed.", number(s.texts_failed));
+  metrics.counter("texts_done_total", "Texts and embeddings that ended.", number(s.texts_done));
+  metrics.counter("texts_failed_total", "Texts and embeddings that failed.",
+                  number(s.texts_failed));
   metrics.counter("tokens_proposed_total", "Tokens that speculation proposed and checked.",
                   number(s.proposed_tokens));
   metrics.counter("tokens_accepted_total", "Proposed tokens that texts accepted.",

@@ -166,15 +166,8 @@ void load(const ApiCall& call, std::shared_ptr<ServedModel> model, Json json) {
     return send_json(call.response, json);
   }
   keep.apply(call.context.engine, *model);
-  call.context.engine.run_with(
-      model,
-      [response = call.response, json](EngineModel&) {
-        send_json(response, json);
-        return true;
-      },
-      [response = call.response](std::exception_ptr failure) {
-        response.send(ollama_error(ApiError::from(failure)));
-      });
+  answer_with(
+      call, std::move(model), [json](EngineModel&) { return json_reply(json); }, ollama_error);
 }
 
 // The answer of generate and chat to such a request.
@@ -256,8 +249,7 @@ void ollama_embed(const ApiCall& call) {
   const auto asked = std::chrono::steady_clock::now();
   embed_texts(
       call, model, std::move(request), ollama_error,
-      [response = call.response, name = model->name(), asked](
-          std::vector<std::vector<float>> vectors, int64_t tokens) {
+      [name = model->name(), asked](std::vector<std::vector<float>> vectors, int64_t tokens) {
         Json list = Json::array();
         for (const std::vector<float>& each : vectors) list.push_back(each);
         Json json = {{"model", name}};
@@ -266,7 +258,7 @@ void ollama_embed(const ApiCall& call) {
             std::chrono::duration<double>(std::chrono::steady_clock::now() - asked).count());
         json["load_duration"] = 0;
         json["prompt_eval_count"] = tokens;
-        send_json(response, json);
+        return json;
       });
 }
 
@@ -282,10 +274,10 @@ void ollama_embeddings(const ApiCall& call) {
   EmbedRequest request = read_inputs(prompt, *named);
   KeepAlive(call).apply(call.context.engine, *model);
   embed_texts(call, model, std::move(request), ollama_error,
-              [response = call.response](std::vector<std::vector<float>> vectors, int64_t) {
+              [](std::vector<std::vector<float>> vectors, int64_t) {
                 Json json = Json::object();
                 json["embedding"] = vectors[0];
-                send_json(response, json);
+                return json;
               });
 }
 

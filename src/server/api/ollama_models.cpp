@@ -83,6 +83,10 @@ Json metadata_json(const llm::GgufFile& file) {
 
 Json capabilities(const ServedModel& model) {
   Json list = Json::array();
+  if (model.makes_embeddings()) {
+    list.push_back("embedding");
+    return list;
+  }
   list.push_back("completion");
   const std::string& text = model.chat_template();
   if (text.find("tools") != text.npos) list.push_back("tools");

@@ -26,7 +26,8 @@ class CompletionFormat : public OpenAiFormat {
  public:
   struct Fields {
     bool include_usage = false, has_logprobs = false, has_echo = false;
-    PromptScores prompt_scores = {};  // with echo and logprobs
+    // With echo and logprobs; complete before the texts begin.
+    std::shared_ptr<PromptScores> prompt_scores = {};
   };
   CompletionFormat(std::string model, Fields fields)
       : OpenAiFormat("cmpl-", std::move(model), fields.include_usage), fields_(std::move(fields)) {}
@@ -144,8 +145,8 @@ class CompletionFormat : public OpenAiFormat {
   // The tokens of the prompt as they stand in the text: a token such as <s> is empty there, and the
   // space that encoding puts first is not in it.
   void add_prompt(const Answer& answer, const Choice& choice, Scores& scores) const {
-    if (fields_.prompt_scores.empty()) return;
-    const std::vector<llm::TokenScore>& all = fields_.prompt_scores[prompt_of(answer, choice)];
+    if (!fields_.prompt_scores) return;
+    const std::vector<llm::TokenScore>& all = fields_.prompt_scores->at(prompt_of(answer, choice));
     std::vector<std::string> pieces;
     size_t bytes = 0;
     for (const llm::TokenScore& each : all) {
@@ -211,30 +212,21 @@ void openai_completions(const ApiCall& call) {
   fields.has_echo = body["echo"].boolean_or(false);
   if (fields.has_logprobs) request.options.scores = body["logprobs"].integer(0, kMaxLogprobs);
 
-  const auto start = [&engine = call.context.engine, response = call.response](
-                         AnswerRequest asked, CompletionFormat::Fields with) {
-    auto format = std::make_unique<CompletionFormat>(asked.model->name(), std::move(with));
-    Answer::start(engine, std::move(asked), std::move(format), response);
-  };
-  if (!fields.has_echo || !fields.has_logprobs) return start(std::move(request), std::move(fields));
-  // The prompts are scored one by one between two steps, before their texts begin.
-  const auto model = request.model;
-  call.context.engine.run_with(
-      model,
-      [request, scored = fields, start](EngineModel& on) mutable {
-        const size_t next = scored.prompt_scores.size();
-        try {
-          scored.prompt_scores.push_back(on.score(request.prompts[next], request.options.scores));
-        } catch (const llm::PromptTooLong&) {
-          throw ApiError::from(std::current_exception(), request.field_of(next));
-        }
-        if (next + 1 < request.prompts.size()) return false;
-        start(std::move(request), std::move(scored));
-        return true;
-      },
-      [response = call.response](std::exception_ptr failure) {
-        response.send(openai_error(ApiError::from(failure)));
-      });
+  if (fields.has_echo && fields.has_logprobs) {
+    fields.prompt_scores = std::make_shared<PromptScores>();
+    // One prompt between two steps.
+    request.before = [scores = fields.prompt_scores, asked = request](EngineModel& on) {
+      const size_t next = scores->size();
+      try {
+        scores->push_back(on.score(asked.prompts[next], asked.options.scores));
+      } catch (const llm::PromptTooLong&) {
+        throw ApiError::from(std::current_exception(), asked.field_of(next));
+      }
+      return scores->size() == asked.prompts.size();
+    };
+  }
+  auto format = std::make_unique<CompletionFormat>(request.model->name(), std::move(fields));
+  Answer::start(call.context.engine, std::move(request), std::move(format), call.response);
 }
 
 }  // namespace prism::server

@@ -6,7 +6,6 @@
 #include <fmt/format.h>
 
 #include "llm/generate/prompt_too_long.h"
-#include "server/api/api.h"
 #include "server/api/embeddings.h"
 #include "server/api/openai.h"
 
@@ -72,19 +71,18 @@ EmbedRequest read_inputs(const JsonView& input, const ServedModel& model) {
 }
 
 void embed_texts(const ApiCall& call, std::shared_ptr<ServedModel> model, EmbedRequest request,
-                 ErrorWriter write_error,
-                 std::function<void(std::vector<std::vector<float>>, int64_t tokens)> done) {
+                 ErrorWriter write_error, EmbeddingReply reply) {
   std::vector<int64_t> tokens;  // of each text
   for (size_t i = 0; i < request.texts.size(); ++i) {
     tokens.push_back(std::ssize(model->tokenizer().encode(request.texts[i])));
     const std::string& field = request.fields[i];
     if (tokens.back() == 0) throw ApiError(400, field + " has no tokens for this model", field);
   }
-  const HttpResponse response = call.response;
-  call.context.engine.run_with(
-      std::move(model),
-      [request = std::move(request), tokens = std::move(tokens), done = std::move(done),
-       vectors = std::vector<std::vector<float>>()](EngineModel& on) mutable {
+  answer_with(
+      call, std::move(model),
+      [request = std::move(request), tokens = std::move(tokens), reply = std::move(reply),
+       vectors =
+           std::vector<std::vector<float>>()](EngineModel& on) mutable -> std::optional<HttpReply> {
         const auto left = std::span(request.texts).subspan(vectors.size());
         std::vector<std::vector<float>> some;
         try {
@@ -103,17 +101,14 @@ void embed_texts(const ApiCall& call, std::shared_ptr<ServedModel> model, EmbedR
           if (dimensions > 0) shorten(each, static_cast<size_t>(dimensions));
           vectors.push_back(std::move(each));
         }
-        if (some.size() < left.size()) return false;
+        if (some.size() < left.size()) return std::nullopt;
         // Longer texts were cut.
         const int64_t most = on.facts().context;
         int64_t used = 0;
         for (const int64_t each : tokens) used += std::min(each, most);
-        done(std::move(vectors), used);
-        return true;
+        return json_reply(reply(std::move(vectors), used));
       },
-      [response, write_error](std::exception_ptr failure) {
-        response.send(write_error(ApiError::from(failure)));
-      });
+      write_error);
 }
 
 void openai_embeddings(const ApiCall& call) {
@@ -126,19 +121,19 @@ void openai_embeddings(const ApiCall& call) {
     body["encoding_format"].fail(fmt::format("is \"{}\"; it must be float or base64", encoding));
   EmbedRequest request = read_inputs(body["input"], *named);
   request.dimensions = body["dimensions"].integer_or(0, 1);
-  embed_texts(call, model, std::move(request), openai_error,
-              [response = call.response, name = model->name(), encoding](
-                  std::vector<std::vector<float>> vectors, int64_t tokens) {
-                Json data = Json::array();
-                for (const std::vector<float>& each : vectors)
-                  data.push_back({{"object", "embedding"},
-                                  {"index", data.items().size()},
-                                  {"embedding", vector_json(each, encoding == "base64")}});
-                Json json = {{"object", "list"}, {"model", name}};
-                json["data"] = std::move(data);
-                json["usage"] = {{"prompt_tokens", tokens}, {"total_tokens", tokens}};
-                send_json(response, json);
-              });
+  embed_texts(
+      call, model, std::move(request), openai_error,
+      [name = model->name(), encoding](std::vector<std::vector<float>> vectors, int64_t tokens) {
+        Json data = Json::array();
+        for (const std::vector<float>& each : vectors)
+          data.push_back({{"object", "embedding"},
+                          {"index", data.items().size()},
+                          {"embedding", vector_json(each, encoding == "base64")}});
+        Json json = {{"object", "list"}, {"model", name}};
+        json["data"] = std::move(data);
+        json["usage"] = {{"prompt_tokens", tokens}, {"total_tokens", tokens}};
+        return json;
+      });
 }
 
 }  // namespace prism::server

@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include "server/api/api.h"
+#include "server/api/model_answer.h"
 
 namespace prism::server {
 namespace {
@@ -75,22 +75,18 @@ llm::Ranking ranked(EngineModel& model, const std::string& query,
 void native_rerank(const ApiCall& call) {
   RerankRequest request = read_request(call.body);
   const auto model = call.context.models.reranker(call.body["model"].string_or(""));
-  const HttpResponse response = call.response;
-  call.context.engine.run_with(
-      model,
-      [request = std::move(request), response, name = model->name(),
-       all = llm::Ranking()](EngineModel& on) mutable {
+  answer_with(
+      call, model,
+      [request = std::move(request), name = model->name(),
+       all = llm::Ranking()](EngineModel& on) mutable -> std::optional<HttpReply> {
         const auto left = std::span(request.documents).subspan(all.scores.size());
         const llm::Ranking some = ranked(on, request.query, left);
         all.scores.insert(all.scores.end(), some.scores.begin(), some.scores.end());
         all.tokens += some.tokens;
-        if (some.scores.size() < left.size()) return false;
-        send_json(response, reply(request, all, name));
-        return true;
+        if (some.scores.size() < left.size()) return std::nullopt;
+        return json_reply(reply(request, all, name));
       },
-      [response](std::exception_ptr failure) {
-        response.send(openai_error(ApiError::from(failure)));
-      });
+      openai_error);
 }
 
 }  // namespace prism::server

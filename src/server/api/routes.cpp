@@ -103,8 +103,12 @@ HttpReply error_reply(const HttpRequest& request, const ApiError& error) {
   return openai_error(error);
 }
 
+HttpReply json_reply(const Json& json, int status) {
+  return {status, {{"content-type", "application/json"}}, json.dump() + "\n"};
+}
+
 void send_json(const HttpResponse& response, const Json& json, int status) {
-  response.send({status, {{"content-type", "application/json"}}, json.dump() + "\n"});
+  response.send(json_reply(json, status));
 }
 
 std::string time_text(std::time_t seconds) {

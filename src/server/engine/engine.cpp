@@ -16,16 +16,20 @@ namespace prism::server {
 struct Engine::Text {
   TextJob job;
   Clock::time_point deadline = Clock::time_point::max();
-  Loaded* loaded = nullptr;  // null: not accepted yet
+  Loaded* loaded = nullptr;  // null: it waits for work or for its model
   int64_t model_id = 0;
   int64_t generated = 0;
+  bool is_only_work = false;  // ends when its work is done
+  bool is_working = false;    // that work has begun
+  bool is_cancelled = false;  // while it waits for work
   bool is_late = false;
 };
 
 struct Engine::Loaded {
-  std::string name;
+  std::shared_ptr<ServedModel> served;
   std::unique_ptr<EngineModel> model;
   EngineModel::Facts facts;
+  int64_t moves = 0;  // when the facts were read
   std::vector<std::shared_ptr<Text>> texts;
   bool is_lost = false;  // with its device: the next text loads the model again
   Clock::time_point last_use = Clock::now();
@@ -74,23 +78,46 @@ Engine::~Engine() {
   }
   wake_.notify_one();
   thread_.join();
+  lifetime_.reset();
 }
 
-void Engine::submit(std::vector<TextJob> jobs) {
+void Engine::submit(std::vector<TextJob> jobs, Work before) {
+  std::vector<std::shared_ptr<Text>> texts;
+  for (TextJob& job : jobs) {
+    texts.push_back(std::make_shared<Text>());
+    texts.back()->job = std::move(job);
+  }
+  add(std::move(texts), std::move(before));
+}
+
+uint64_t Engine::run_with(std::shared_ptr<ServedModel> model, Work work,
+                          std::function<void(std::exception_ptr)> done) {
+  const auto text = std::make_shared<Text>();
+  text->is_only_work = true;
+  text->job.id = new_id();
+  text->job.model = std::move(model);
+  text->job.on_end = [done = std::move(done)](const llm::Generation& result) {
+    if (result.reason != llm::StopReason::cancelled) done(result.failure);
+  };
+  add({text}, std::move(work));
+  return text->job.id;
+}
+
+void Engine::add(std::vector<std::shared_ptr<Text>> texts, Work before) {
   {
     const std::lock_guard lock(mutex_);
-    if (unfinished_ + jobs.size() > static_cast<size_t>(parallel_ + options_.max_queue))
+    if (unfinished_ + texts.size() > static_cast<size_t>(parallel_ + options_.max_queue))
       throw QueueFull();
-    unfinished_ += jobs.size();
-    const auto now = Clock::now();
-    for (TextJob& job : jobs) {
-      auto text = std::make_shared<Text>();
-      text->job = std::move(job);
-      if (options_.timeout_seconds > 0)
-        text->deadline = now + std::chrono::duration_cast<Clock::duration>(
+    unfinished_ += texts.size();
+    if (options_.timeout_seconds > 0)
+      for (const auto now = Clock::now(); const std::shared_ptr<Text>& each : texts)
+        each->deadline = now + std::chrono::duration_cast<Clock::duration>(
                                    std::chrono::duration<double>(options_.timeout_seconds));
-      commands_.push_back([this, text] { begin(text); });
-    }
+    commands_.push_back([this, texts = std::move(texts), before = std::move(before)]() mutable {
+      for (const std::shared_ptr<Text>& each : texts) texts_.emplace(each->job.id, each);
+      if (before) return work_.push_back({std::move(before), std::move(texts)});
+      for (const std::shared_ptr<Text>& each : texts) begin(each);
+    });
   }
   wake_.notify_one();
 }
@@ -99,8 +126,7 @@ void Engine::cancel(uint64_t id) {
   {
     const std::lock_guard lock(mutex_);
     commands_.push_back([this, id] {
-      if (const auto found = texts_.find(id); found != texts_.end())
-        found->second->loaded->model->cancel(found->second->model_id);
+      if (const auto found = texts_.find(id); found != texts_.end()) stop(*found->second);
     });
   }
   wake_.notify_one();
@@ -111,21 +137,26 @@ void Engine::end_all() {
     const std::lock_guard lock(mutex_);
     commands_.push_back([this] {
       has_ended_ = true;
-      for (auto& [id, text] : texts_)
-        if (!std::exchange(text->is_late, true)) text->loaded->model->cancel(text->model_id);
+      for (auto& [id, text] : texts_) stop_late(*text);
     });
   }
   wake_.notify_one();
 }
 
-void Engine::run_with(std::shared_ptr<ServedModel> model, Work work,
-                      std::function<void(std::exception_ptr)> failed) {
+void Engine::load(std::shared_ptr<ServedModel> model,
+                  std::function<void(std::exception_ptr)> done) {
   {
     const std::lock_guard lock(mutex_);
-    commands_.push_back(
-        [this, side = SideWork{std::move(model), std::move(work), std::move(failed)}]() mutable {
-          work_.push_back(std::move(side));
-        });
+    commands_.push_back([this, model = std::move(model), done = std::move(done)] {
+      std::exception_ptr failed;
+      try {
+        loaded(model);
+        publish();
+      } catch (...) {
+        failed = std::current_exception();
+      }
+      emit([done, failed] { done(failed); });
+    });
   }
   wake_.notify_one();
 }
@@ -159,38 +190,61 @@ EngineState Engine::state() const {
 void Engine::run() {
   for (;;) {
     if (!take_commands()) return;
+    end_cancelled_work();
     continue_work();
     for (auto& [name, each] : models_)
       if (!each->texts.empty()) step(*each);
     cancel_late();
     unload_idle();
+    notice_moves();
     publish();
     flush_events();
   }
 }
 
-bool Engine::has_work() const { return !texts_.empty() || !work_.empty(); }
-
 bool Engine::has_work_for(const Loaded& on) const {
   return !on.texts.empty() || std::ranges::any_of(work_, [&](const SideWork& each) {
-    return each.model->name() == on.name;
+    return each.texts.front()->job.model->name() == on.served->name();
   });
 }
 
 void Engine::continue_work() {
   if (work_.empty()) return;
-  SideWork& side = work_.front();
-  bool is_done = true;
+  SideWork& first = work_.front();  // until it is done, its model has work
+  bool is_done = false;
+  std::exception_ptr failed;
+  Loaded* with = nullptr;
   try {
-    Loaded& with = use(*side.model);
-    publish();  // an answer of the work must not be ahead of the state
-    is_done = side.work(*with.model);
-    with.last_use = Clock::now();
+    with = &use(first.texts.front()->job.model);
+    for (const std::shared_ptr<Text>& each : first.texts) each->is_working = true;
+    publish();  // the work may take long
+    is_done = first.work(*with->model);
+    with->last_use = Clock::now();
   } catch (...) {
-    side.failed(std::current_exception());
+    failed = std::current_exception();
+    if (with && is_device_lost(failed)) with->is_lost = true;
   }
-  if (!is_done) work_.push_back(std::move(side));
+  SideWork side = std::move(first);
   work_.pop_front();
+  if (!is_done && !failed) return work_.push_back(std::move(side));
+  for (const std::shared_ptr<Text>& each : side.texts)
+    if (failed)
+      end(each, failure(failed));
+    else if (each->is_only_work)
+      end(each, {});
+    else
+      begin(each);
+}
+
+void Engine::end_cancelled_work() {
+  llm::Generation cancelled;
+  cancelled.reason = llm::StopReason::cancelled;
+  for (SideWork& side : work_) {
+    for (const std::shared_ptr<Text>& each : side.texts)
+      if (each->is_cancelled) end(each, cancelled);
+    std::erase_if(side.texts, [](const auto& each) { return each->is_cancelled; });
+  }
+  std::erase_if(work_, [](const SideWork& side) { return side.texts.empty(); });
 }
 
 bool Engine::take_commands() {
@@ -198,7 +252,7 @@ bool Engine::take_commands() {
   {
     std::unique_lock lock(mutex_);
     const auto is_called = [this] { return is_stopping_ || !commands_.empty(); };
-    if (!has_work()) {
+    if (texts_.empty()) {
       const auto is_timed = [this](const auto& each) {
         return kept_seconds(*each.second) < std::numeric_limits<double>::infinity();
       };
@@ -215,15 +269,16 @@ bool Engine::take_commands() {
   return true;
 }
 
-Engine::Loaded& Engine::loaded(const ServedModel& model) {
-  if (const auto known = models_.find(model.name()); known != models_.end()) return *known->second;
-  while (options_.has_room && !options_.has_room(model) && unload_oldest()) {
+Engine::Loaded& Engine::loaded(const std::shared_ptr<ServedModel>& model) {
+  if (const auto known = models_.find(model->name()); known != models_.end()) return *known->second;
+  while (options_.has_room && !options_.has_room(*model) && unload_oldest()) {
   }
   auto fresh = std::make_unique<Loaded>();
-  fresh->name = model.name();
+  fresh->served = model;
+  publish();  // loading takes long
   while (!fresh->model) {
     try {
-      fresh->model = options_.load(model);
+      fresh->model = options_.load(*model);
     } catch (const std::exception& failed) {
       const auto* error = dynamic_cast<const Error*>(&failed);
       const bool is_memory = error ? error->code() == ErrorCode::kOutOfMemory
@@ -237,15 +292,31 @@ Engine::Loaded& Engine::loaded(const ServedModel& model) {
                       failed.what(), models_.size()));
     }
   }
-  fresh->facts = fresh->model->facts();
-  if (options_.parallel == 0) parallel_ = std::max<int64_t>(parallel_, fresh->facts.parallel);
-  if (options_.on_load) options_.on_load(model, fresh->facts);
-  return *(models_[model.name()] = std::move(fresh));
+  read_facts(*fresh);
+  return *(models_[model->name()] = std::move(fresh));
 }
 
-Engine::Loaded& Engine::use(const ServedModel& model) {
+void Engine::read_facts(Loaded& on) {
+  on.moves = on.model->moves();
+  on.facts = on.model->facts();
+  if (options_.parallel == 0) parallel_ = std::max<int64_t>(parallel_, on.facts.parallel);
+  if (options_.on_load) options_.on_load(*on.served, on.facts);
+}
+
+void Engine::notice_moves() {
+  for (auto& [name, each] : models_) {
+    if (each->model->moves() == each->moves) continue;
+    try {
+      read_facts(*each);
+    } catch (const Error&) {
+      each->is_lost = true;  // the devices to which it moved have failed, too
+    }
+  }
+}
+
+Engine::Loaded& Engine::use(const std::shared_ptr<ServedModel>& model) {
   Loaded& on = loaded(model);
-  if (const auto asked = asked_keep_.extract(model.name())) on.keep_seconds = asked.mapped();
+  if (const auto asked = asked_keep_.extract(model->name())) on.keep_seconds = asked.mapped();
   return on;
 }
 
@@ -263,7 +334,7 @@ bool Engine::unload_oldest() {
 void Engine::begin(const std::shared_ptr<Text>& text) {
   try {
     const bool is_loaded = models_.contains(text->job.model->name());
-    Loaded& on = use(*text->job.model);
+    Loaded& on = use(text->job.model);
     // The callback is called on this thread, within step().
     const auto on_text = [this, at = text.get()](const llm::TextPiece& piece) {
       at->generated += static_cast<int64_t>(piece.tokens.size());
@@ -278,10 +349,9 @@ void Engine::begin(const std::shared_ptr<Text>& text) {
       text->job.options.on_prompt = [this, at = text.get()](const llm::PromptProgress& progress) {
         emit([text = texts_.at(at->job.id), progress] { text->job.on_prompt(progress); });
       };
-    text->model_id = on.model->add(text->job.prompt, text->job.options, on_text);
     text->loaded = &on;
+    text->model_id = on.model->add(text->job.prompt, text->job.options, on_text);
     on.texts.push_back(text);
-    texts_.emplace(text->job.id, text);
     emit([text, load_seconds = is_loaded ? 0 : on.facts.load_seconds] {
       if (text->job.on_begin) text->job.on_begin(load_seconds);
     });
@@ -339,11 +409,21 @@ void Engine::step(Loaded& on) {
   if (failed) on.model.reset();
 }
 
+void Engine::stop(Text& text) {
+  if (text.loaded)
+    text.loaded->model->cancel(text.model_id);
+  else
+    text.is_cancelled = true;
+}
+
+void Engine::stop_late(Text& text) {
+  if (!std::exchange(text.is_late, true)) stop(text);
+}
+
 void Engine::cancel_late() {
   const auto now = Clock::now();
   for (auto& [id, text] : texts_)
-    if (now > text->deadline && !std::exchange(text->is_late, true))
-      text->loaded->model->cancel(text->model_id);
+    if (now > text->deadline) stop_late(*text);
 }
 
 double Engine::kept_seconds(const Loaded& on) const {
@@ -366,10 +446,14 @@ void Engine::unload_idle() {
 void Engine::publish() {
   EngineState state = counters_;
   state.parallel = parallel_;
-  for (const auto& [id, text] : texts_)
-    state.texts.push_back({id, text->job.model->name(),
-                           static_cast<int64_t>(text->job.prompt.size()), text->generated,
-                           text->job.options.max_tokens, text->generated > 0});
+  for (const auto& [id, text] : texts_) {
+    const std::string& model = text->job.model->name();
+    const auto on = models_.find(model);
+    state.texts.push_back({id, model, static_cast<int64_t>(text->job.prompt.size()),
+                           text->generated, text->job.options.max_tokens,
+                           text->generated > 0 || text->is_working,
+                           on == models_.end() ? 0 : on->second->facts.context});
+  }
   const auto now = Clock::now();
   for (const auto& [name, each] : models_) {
     const double idle =
@@ -385,14 +469,16 @@ void Engine::publish() {
 
 void Engine::flush_events() {
   if (events_.empty()) return;
-  options_.post([events = std::exchange(events_, {})]() mutable {
-    for (Event& each : events) {
-      if (each.other)
-        each.other();
-      else if (each.to->job.on_text)
-        each.to->job.on_text(std::move(each.text));
-    }
-  });
+  options_.post(
+      [events = std::exchange(events_, {}), lifetime = std::weak_ptr(lifetime_)]() mutable {
+        if (lifetime.expired()) return;
+        for (Event& each : events) {
+          if (each.other)
+            each.other();
+          else if (each.to->job.on_text)
+            each.to->job.on_text(std::move(each.text));
+        }
+      });
 }
 
 }  // namespace prism::server

@@ -45,17 +45,17 @@ struct EngineOptions {
   std::function<std::unique_ptr<EngineModel>(const ServedModel&)> load;
   // Whether a model has room in the memory that is free now, without compromise; empty: always.
   std::function<bool(const ServedModel&)> has_room = {};
-  // Called on the engine's thread when a model was loaded.
+  // Called on the engine's thread when a model was loaded, or has moved to other devices.
   std::function<void(const ServedModel&, const EngineModel::Facts&)> on_load = {};
   // Runs work on the thread that handles events; called by any thread.
   std::function<void(std::function<void()>)> post;
   int64_t parallel = 0;            // texts at once; 0: as many as the loaded models allow
-  int64_t max_queue = 256;         // texts that wait beside them
-  double timeout_seconds = 0;      // for one text, with its time in the queue; 0: none
+  int64_t max_queue = 256;         // texts and work that wait beside them
+  double timeout_seconds = 0;      // for each of them, with its time in the queue; 0: none
   double idle_unload_seconds = 0;  // unload a model without texts after this time; 0: never
 };
 
-// Thrown by Engine::submit when too many texts wait.
+// Thrown by Engine::submit and run_with when too many texts and too much work wait.
 class QueueFull : public std::exception {
  public:
   const char* what() const noexcept override { return "too many requests are waiting"; }
@@ -77,13 +77,14 @@ class ServerEnded : public std::exception {
   }
 };
 
-// Counters since the start, and the texts of this moment.
+// Counters since the start, and the texts of this moment. Work counts as a text without tokens.
 struct EngineState {
   struct Text {
     uint64_t id = 0;
     std::string model;
     int64_t prompt_tokens = 0, generated_tokens = 0, max_tokens = -1;
-    bool is_begun = false;  // has at least one token
+    bool is_begun = false;  // has at least one token, or its work has begun
+    int64_t context = 0;    // of its model; 0: not loaded yet
   };
   struct Loaded {
     std::string model;
@@ -110,17 +111,23 @@ class Engine {
 
   // Any thread may call these.
   uint64_t new_id() { return next_id_++; }
-  // Adds all jobs or, if the queue has no room for them, none: throws QueueFull.
-  void submit(std::vector<TextJob> jobs);
-  void cancel(uint64_t id);  // the text ends at the next step; nothing if it has ended
-  void end_all();            // every text ends at the next step, with ServerEnded
   // Work with a loaded model beside the texts. It is called between two steps and again after the
-  // next ones until it returns true, in turn with other work, so each call should be short.
+  // next ones until it returns true, in turn with other work, so each call should be short. It runs
+  // on the engine's thread. What it throws ends it.
   using Work = std::function<bool(EngineModel&)>;
-  // `failed` gets what loading or work throws, which ends the work. Both run on the engine's
-  // thread.
-  void run_with(std::shared_ptr<ServedModel> model, Work work,
-                std::function<void(std::exception_ptr)> failed);
+  // Adds all jobs or, if the queue has no room for them, none: throws QueueFull. The texts begin
+  // when `before`, work with their model, is done, and fail with it. Empty: at once.
+  void submit(std::vector<TextJob> jobs, Work before = {});
+  // Only work, which has the limits of a text. `done` gets what loading or work throws, TimedOut or
+  // ServerEnded, or null if the work is done; it is not called if the work was cancelled. Throws
+  // QueueFull. Returns the id for cancel().
+  uint64_t run_with(std::shared_ptr<ServedModel> model, Work work,
+                    std::function<void(std::exception_ptr failure)> done);
+  // Loads a model before its first text. `done` gets the failure, or null.
+  void load(std::shared_ptr<ServedModel> model,
+            std::function<void(std::exception_ptr failure)> done);
+  void cancel(uint64_t id);  // a text or work ends at the next step; nothing if it has ended
+  void end_all();            // every text and all work end at the next step, with ServerEnded
   // Unloads the model when it was idle for this time after its next use: 0: when its last text has
   // ended; negative: never. Replaces idle_unload_seconds for it until it is unloaded.
   void keep(const std::string& model, double seconds);
@@ -132,10 +139,10 @@ class Engine {
   using Clock = std::chrono::steady_clock;
   struct Text;
   struct Loaded;
+  // Work, and the texts that wait for it: all with the same model, at least one.
   struct SideWork {
-    std::shared_ptr<ServedModel> model;
     Work work;
-    std::function<void(std::exception_ptr)> failed;
+    std::vector<std::shared_ptr<Text>> texts;
   };
   // A piece of a text, which needs no allocation of its own, or any other event.
   struct Event {
@@ -144,21 +151,26 @@ class Engine {
     std::function<void()> other;
   };
 
+  void add(std::vector<std::shared_ptr<Text>> texts, Work before);
   void run();
   bool take_commands();  // false: the engine stops
   void begin(const std::shared_ptr<Text>& text);
   void end(const std::shared_ptr<Text>& text, llm::Generation result);
   void step(Loaded& loaded);
   void continue_work();  // one call of the work whose turn it is
+  void end_cancelled_work();
   bool has_work_for(const Loaded& loaded) const;
+  static void stop(Text& text);       // it ends at the next step, as cancelled
+  static void stop_late(Text& text);  // it ends with TimedOut or ServerEnded
   void cancel_late();
   void unload_idle();
   // Loads a model at its first use. If memory is short, models without texts and work make room.
-  Loaded& loaded(const ServedModel& model);
-  Loaded& use(const ServedModel& model);            // loaded(), with the time of keep()
-  double kept_seconds(const Loaded& loaded) const;  // while idle; infinity: for ever
+  Loaded& loaded(const std::shared_ptr<ServedModel>& model);
+  void read_facts(Loaded& loaded);
+  void notice_moves();
+  Loaded& use(const std::shared_ptr<ServedModel>& model);  // loaded(), with the time of keep()
+  double kept_seconds(const Loaded& loaded) const;         // while idle; infinity: for ever
   bool unload_oldest();  // of the models without texts and work; false: there is none
-  bool has_work() const;
   void emit(std::function<void()> event) { events_.push_back({nullptr, {}, std::move(event)}); }
   void flush_events();
   void publish();
@@ -177,11 +189,13 @@ class Engine {
   // The engine's thread only.
   bool has_ended_ = false;  // end_all() was called
   std::map<std::string, std::unique_ptr<Loaded>> models_;
-  std::map<std::string, double> asked_keep_;  // of keep(), until the model is used
-  std::map<uint64_t, std::shared_ptr<Text>> texts_;
-  std::deque<SideWork> work_;  // the first is next
+  std::map<std::string, double> asked_keep_;         // of keep(), until the model is used
+  std::map<uint64_t, std::shared_ptr<Text>> texts_;  // that have not ended
+  std::deque<SideWork> work_;                        // the first is next
   std::vector<Event> events_;
   EngineState counters_;
+  // Events that are handled after the engine's end are dropped.
+  std::shared_ptr<bool> lifetime_ = std::make_shared<bool>();
   std::thread thread_;
 };
 

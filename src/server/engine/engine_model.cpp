@@ -25,8 +25,6 @@ class LanguageEngineModel : public EngineModel {
   explicit LanguageEngineModel(llm::LanguageModel model) : model_(std::move(model)) {
     model_.set_step_limit(kStepSeconds);
     piece_.set_limit(kStepSeconds);
-    for (const Device& each : model_.model().placement().layers)
-      layer_devices_.push_back(each.id());
   }
   int64_t add(std::vector<int32_t> prompt, const llm::GenerationOptions& options,
               const llm::TextCallback& on_text) override {
@@ -64,24 +62,27 @@ class LanguageEngineModel : public EngineModel {
     return model_.score(tokens, top);
   }
   Facts facts() const override {
+    std::vector<std::string> layer_devices;
+    for (const Device& each : model_.model().placement().layers) layer_devices.push_back(each.id());
     Facts facts{.context = model_.context(),
                 .parallel = model_.slots(),
                 .cache_tokens = model_.cache_tokens(),
                 .device = model_.device().id(),
                 .device_name = model_.device().name(),
                 .why = why(),
-                .layers = static_cast<int64_t>(layer_devices_.size()),
+                .layers = static_cast<int64_t>(layer_devices.size()),
                 .placement = {},
                 .load_seconds = model_.load_seconds()};
     for (const llm::ModelMemory& each : model_.memory()) {
       facts.memory_bytes += each.weight_bytes + each.cache_bytes + each.work_bytes;
       facts.placement.push_back({each.device.id(), each.device.name(),
-                                 std::ranges::count(layer_devices_, each.device.id()),
+                                 std::ranges::count(layer_devices, each.device.id()),
                                  each.weight_bytes, each.cache_bytes, each.work_bytes});
       facts.cache_bytes += each.cache_bytes;
     }
     return facts;
   }
+  int64_t moves() const override { return model_.moves(); }
 
  private:
   // Why Prism chose the device, unless the user did, and why the layers are where they are.
@@ -112,7 +113,6 @@ class LanguageEngineModel : public EngineModel {
 
   llm::LanguageModel model_;
   llm::ChunkSize piece_;
-  std::vector<std::string> layer_devices_;  // when it was loaded
 };
 
 }  // namespace

@@ -55,6 +55,8 @@ class EngineModel {
     double load_seconds = 0;
   };
   virtual Facts facts() const = 0;
+  // How often the model moved to other devices, with which its facts change.
+  virtual int64_t moves() const { return 0; }
 };
 
 std::unique_ptr<EngineModel> engine_model(llm::LanguageModel model);

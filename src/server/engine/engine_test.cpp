@@ -123,6 +123,35 @@ class Reader {
   std::optional<llm::Generation> result_;
 };
 
+// How work ended; waits for it.
+class Outcome {
+ public:
+  std::function<void(std::exception_ptr)> setter() {
+    return [this](std::exception_ptr failure) {
+      const std::lock_guard lock(mutex_);
+      failure_ = std::move(failure);
+      ++count_;
+      changed_.notify_all();
+    };
+  }
+  bool wait() {
+    std::unique_lock lock(mutex_);
+    return changed_.wait_for(lock, std::chrono::seconds(20), [this] { return count_ > 0; });
+  }
+  int count() {
+    const std::lock_guard lock(mutex_);
+    return count_;
+  }
+  void rethrow() const { std::rethrow_exception(failure_); }  // after the end
+  bool is_failure() const { return failure_ != nullptr; }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::exception_ptr failure_;
+  int count_ = 0;
+};
+
 class EngineTest : public testing::Test {
  protected:
   EngineOptions options(Script script) {
@@ -137,6 +166,13 @@ class EngineTest : public testing::Test {
     jobs.push_back(std::move(job));
     engine.submit(std::move(jobs));
   }
+  // Work of which no piece is the last.
+  static bool work_for_ever(EngineModel&) { return false; }
+  static bool wait_until_empty(const Engine& engine) {
+    for (int i = 0; i < 2000 && engine.unfinished() > 0; ++i)
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    return engine.unfinished() == 0;
+  }
   static std::string digits(int number) {
     return {static_cast<char>('0' + number / 10), static_cast<char>('0' + number % 10)};
   }
@@ -144,6 +180,7 @@ class EngineTest : public testing::Test {
   // The scripted model needs no file.
   const std::shared_ptr<ServedModel> model_ = std::make_shared<ServedModel>("scripted", "");
   std::deque<Reader> readers_;  // events may come for them after the engine has ended
+  Outcome outcome_;
   EventThread events_;
 };
 
@@ -212,7 +249,7 @@ TEST_F(EngineTest, WorkTakesTurnsWithTextsAndOtherWork) {
           changed.notify_one();
           return true;
         },
-        [](const std::exception_ptr&) { ADD_FAILURE(); });
+        [](const std::exception_ptr& failure) { EXPECT_FALSE(failure); });
   };
   work('a', 5);
   work('b', 3);
@@ -244,7 +281,7 @@ TEST_F(EngineTest, AModelWithWorkStaysLoaded) {
         if (is_done) is_done.notify_one();
         return is_done.load();
       },
-      [](const std::exception_ptr&) { ADD_FAILURE(); });
+      [](const std::exception_ptr& failure) { EXPECT_FALSE(failure); });
   is_done.wait(false);
   EXPECT_EQ(loads, 1);
   // After its work it goes, as asked.
@@ -255,7 +292,6 @@ TEST_F(EngineTest, AModelWithWorkStaysLoaded) {
 
 TEST_F(EngineTest, WorkThatFailsEnds) {
   int calls = 0;
-  std::atomic<int> failures = 0;  // outlives the engine's call of notify_one
   Engine engine(options({}));
   engine.run_with(
       model_,
@@ -263,13 +299,106 @@ TEST_F(EngineTest, WorkThatFailsEnds) {
         if (++calls == 2) throw Error(ErrorCode::kInvalidArgument, "the work's own");
         return false;
       },
-      [&](const std::exception_ptr&) {
-        ++failures;
-        failures.notify_one();
-      });
-  failures.wait(0);
+      outcome_.setter());
+  ASSERT_TRUE(outcome_.wait());
+  EXPECT_THROW(outcome_.rethrow(), Error);
   EXPECT_EQ(calls, 2);
-  EXPECT_EQ(failures, 1);
+  EXPECT_EQ(engine.state().texts_failed, 1u);
+}
+
+TEST_F(EngineTest, WorkTakesPlacesOfTheQueue) {
+  Gate gate;
+  EngineOptions limited = options({.parallel = 1});
+  limited.max_queue = 0;
+  Engine engine(limited);
+  const auto work = [&](EngineModel&) { return gate.pass(); };
+  engine.run_with(model_, work, outcome_.setter());
+  Reader text;
+  EXPECT_THROW(engine.run_with(model_, work_for_ever, outcome_.setter()), QueueFull);
+  EXPECT_THROW(submit(engine, text.job(engine, model_, 1, 2)), QueueFull);
+  while (engine.state().texts.empty() || !engine.state().texts[0].is_begun)
+    std::this_thread::yield();  // the work waits at the gate
+  EXPECT_EQ(engine.state().texts[0].model, model_->name());
+  gate.open();
+  ASSERT_TRUE(outcome_.wait());
+  EXPECT_FALSE(outcome_.is_failure());
+  // Its place is free when its end is known.
+  submit(engine, text.job(engine, model_, 1, 2));
+  EXPECT_TRUE(text.wait_for_end());
+  EXPECT_EQ(outcome_.count(), 1);
+}
+
+TEST_F(EngineTest, WorkCanBeCancelled) {
+  Engine engine(options({}));
+  for (int i = 0; i < 3; ++i)
+    engine.cancel(engine.run_with(model_, work_for_ever, outcome_.setter()));
+  EXPECT_TRUE(wait_until_empty(engine));
+  EXPECT_EQ(outcome_.count(), 0);
+}
+
+TEST_F(EngineTest, LateWorkEndsWithTimedOut) {
+  EngineOptions limited = options({});
+  limited.timeout_seconds = 0.05;
+  Engine engine(limited);
+  engine.run_with(model_, work_for_ever, outcome_.setter());
+  ASSERT_TRUE(outcome_.wait());
+  EXPECT_THROW(outcome_.rethrow(), TimedOut);
+}
+
+TEST_F(EngineTest, TheEndOfTheServerEndsTextsAndWork) {
+  Engine engine(options({}));
+  Reader text, waiting;
+  submit(engine, text.job(engine, model_, 1, int64_t{1} << 40));
+  engine.run_with(model_, work_for_ever, outcome_.setter());
+  engine.submit({waiting.job(engine, model_, 2, 5)}, work_for_ever);
+  engine.end_all();
+  ASSERT_TRUE(outcome_.wait());
+  EXPECT_THROW(outcome_.rethrow(), ServerEnded);
+  for (Reader* each : {&text, &waiting}) {
+    ASSERT_TRUE(each->wait_for_end());
+    EXPECT_THROW(std::rethrow_exception(each->result().failure), ServerEnded);
+  }
+}
+
+TEST_F(EngineTest, TextsWaitForTheWorkBeforeThem) {
+  std::atomic<bool> is_done = false;
+  Engine engine(options({}));
+  Reader one, other;
+  std::vector<TextJob> jobs = {one.job(engine, model_, 1, 3), other.job(engine, model_, 2, 3)};
+  for (TextJob& each : jobs) each.on_begin = [&](double) { EXPECT_TRUE(is_done); };
+  engine.submit(std::move(jobs), [&, calls = 0](EngineModel&) mutable {
+    is_done = ++calls == 3;
+    return is_done.load();
+  });
+  for (Reader* each : {&one, &other}) ASSERT_TRUE(each->wait_for_end());
+  EXPECT_EQ(one.text(), scripted_answer("01", 3));
+  EXPECT_EQ(other.text(), scripted_answer("02", 3));
+}
+
+TEST_F(EngineTest, TextsFailWithTheWorkBeforeThem) {
+  Engine engine(options({}));
+  Reader one, other;
+  engine.submit({one.job(engine, model_, 1, 3), other.job(engine, model_, 2, 3)},
+                [](EngineModel&) -> bool { throw Error(ErrorCode::kNotSupported, "no scores"); });
+  for (Reader* each : {&one, &other}) {
+    ASSERT_TRUE(each->wait_for_end());
+    EXPECT_THROW(std::rethrow_exception(each->result().failure), Error);
+  }
+  EXPECT_TRUE(wait_until_empty(engine));
+}
+
+TEST_F(EngineTest, ATextThatWaitsForWorkCanBeCancelled) {
+  Gate gate;
+  Engine engine(options({}));
+  Reader one, other;
+  engine.submit({one.job(engine, model_, 1, 3), other.job(engine, model_, 2, 3)},
+                [&, calls = 0](EngineModel&) mutable { return gate.pass() && ++calls == 2; });
+  engine.cancel(one.id);
+  gate.open();
+  ASSERT_TRUE(one.wait_for_end());
+  ASSERT_TRUE(other.wait_for_end());
+  EXPECT_EQ(one.result().reason, llm::StopReason::cancelled);
+  EXPECT_EQ(other.text(), scripted_answer("02", 3));
 }
 
 TEST_F(EngineTest, WaitingTextsCanBeCancelled) {

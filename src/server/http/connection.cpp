@@ -71,9 +71,11 @@ void Connection::tick(Clock::time_point now) {
     if (state_ != State::reading || !has_begun_) return close();
     return refuse(error(408, "the request did not arrive in time"));
   }
-  if (state_ == State::answering && has_started_ && !keep_alive_piece_.empty() && !is_writing_ &&
-      now - last_activity_ > seconds(owner_->options.quiet_seconds))
-    write(exchange_, keep_alive_piece_);
+  if (state_ != State::answering || is_writing_ ||
+      now - last_activity_ <= seconds(owner_->options.quiet_seconds))
+    return;
+  if (!has_started_ && quiet_head_) start_stream(exchange_, std::move(*quiet_head_));
+  if (has_started_ && !keep_alive_piece_.empty()) write(exchange_, keep_alive_piece_);
 }
 
 void Connection::close() {
@@ -120,6 +122,7 @@ void Connection::next_request() {
   header_bytes_ = 0;
   added_headers_.clear();
   keep_alive_piece_.clear();
+  quiet_head_.reset();
   request_ = {};
   parsing_ = std::make_unique<Parsing>();
   parsing_->parser.header_limit(static_cast<uint32_t>(owner_->options.max_header_bytes));
@@ -304,16 +307,19 @@ void Connection::send(uint64_t id, HttpReply reply) {
   end_answer();
 }
 
-void Connection::start_stream(uint64_t id, int status, HttpHeaders headers,
-                              std::string keep_alive) {
+void Connection::start_stream(uint64_t id, StreamHead head) {
   if (!is_answering(id) || has_started_) return;
   has_started_ = true;
-  keep_alive_piece_ = std::move(keep_alive);
+  keep_alive_piece_ = std::move(head.keep_alive);
   // A client of HTTP/1.0 recognises the end of a stream by the end of the connection.
   if (!has_chunks_) keeps_alive_ = false;
-  put_head(status, headers);
+  put_head(head.status, head.headers);
   out_ += has_chunks_ ? "transfer-encoding: chunked\r\n\r\n" : "\r\n";
   flush();
+}
+
+void Connection::start_when_quiet(uint64_t id, StreamHead head) {
+  if (is_answering(id) && !has_started_) quiet_head_ = std::move(head);
 }
 
 void Connection::write(uint64_t id, const std::string& piece) {
@@ -336,6 +342,13 @@ void Connection::finish(uint64_t id) {
   if (!is_answering(id) || !has_started_ || is_complete_) return;
   if (has_chunks_ && !is_head_) out_ += "0\r\n\r\n";
   end_answer();
+}
+
+void Connection::fail(uint64_t id, HttpReply reply, const std::string& last_piece) {
+  if (!is_answering(id)) return;
+  if (!has_started_) return send(id, std::move(reply));
+  write(id, last_piece);
+  finish(id);
 }
 
 void Connection::abandon(uint64_t id) {

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "server/http/http_server.h"
@@ -24,6 +25,13 @@ struct ConnectionOwner {
   bool is_stopping = false;
   std::atomic<size_t> held_bytes = 0;  // of bodies that are read or being answered
   std::function<void(Connection*)> on_closed;
+};
+
+// How a stream begins, and what is sent while there are no other pieces.
+struct StreamHead {
+  int status = 200;
+  HttpHeaders headers;
+  std::string keep_alive;
 };
 
 struct HttpResponse::State {
@@ -56,7 +64,9 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
   // The answer to the request number `id`; ignored if that request is over.
   void send(uint64_t id, HttpReply reply);
-  void start_stream(uint64_t id, int status, HttpHeaders headers, std::string keep_alive);
+  void start_stream(uint64_t id, StreamHead head);
+  void start_when_quiet(uint64_t id, StreamHead head);
+  void fail(uint64_t id, HttpReply reply, const std::string& last_piece);
   void write(uint64_t id, const std::string& piece);
   void finish(uint64_t id);
   void abandon(uint64_t id);
@@ -110,6 +120,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   bool is_head_ = false, keeps_alive_ = true, has_chunks_ = true;
   bool has_started_ = false, is_complete_ = false;
   std::string keep_alive_piece_;
+  std::optional<StreamHead> quiet_head_;  // of start_when_quiet()
   std::function<void()> on_disconnect_;
 
   // Writing.

@@ -276,9 +276,25 @@ void HttpResponse::send(HttpReply reply) const {
 
 void HttpResponse::start(int status, HttpHeaders headers, std::string keep_alive) const {
   asio::dispatch(state_->connection->io(),
-                 [to = state_->connection, id = state_->id, status, headers = std::move(headers),
-                  keep_alive = std::move(keep_alive)]() mutable {
-                   to->start_stream(id, status, std::move(headers), std::move(keep_alive));
+                 [to = state_->connection, id = state_->id,
+                  head = StreamHead{status, std::move(headers), std::move(keep_alive)}]() mutable {
+                   to->start_stream(id, std::move(head));
+                 });
+}
+
+void HttpResponse::start_when_quiet(int status, HttpHeaders headers, std::string keep_alive) const {
+  asio::dispatch(state_->connection->io(),
+                 [to = state_->connection, id = state_->id,
+                  head = StreamHead{status, std::move(headers), std::move(keep_alive)}]() mutable {
+                   to->start_when_quiet(id, std::move(head));
+                 });
+}
+
+void HttpResponse::fail(HttpReply reply, std::string last_piece) const {
+  asio::dispatch(state_->connection->io(),
+                 [to = state_->connection, id = state_->id, reply = std::move(reply),
+                  last_piece = std::move(last_piece)]() mutable {
+                   to->fail(id, std::move(reply), last_piece);
                  });
 }
 

@@ -32,6 +32,11 @@ class HttpResponse {
   void start(int status, HttpHeaders headers, std::string keep_alive = {}) const;
   void write(std::string piece) const;
   void finish() const;
+  // Starts this stream if nothing else was sent for the time of keep_alive pieces. start() does
+  // nothing then.
+  void start_when_quiet(int status, HttpHeaders headers, std::string keep_alive) const;
+  // Ends the answer: with this reply, or with this piece if a stream has begun.
+  void fail(HttpReply reply, std::string last_piece) const;
   // Called once, on the server's thread, if the client goes away or does not read its stream.
   void on_disconnect(std::function<void()> callback) const;
 

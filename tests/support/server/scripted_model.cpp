@@ -1,5 +1,6 @@
 #include "support/server/scripted_model.h"
 
+#include <algorithm>
 #include <map>
 #include <utility>
 #include <vector>
@@ -67,7 +68,8 @@ class ScriptedModel : public server::EngineModel {
   }
   std::vector<std::vector<float>> embed(std::span<const std::string> texts,
                                         const llm::EmbedOptions&) override {
-    return std::vector<std::vector<float>>(texts.size(), {1, 0, 0});
+    if (script_.before_embedding) script_.before_embedding();
+    return std::vector<std::vector<float>>(std::min<size_t>(texts.size(), 1), {1, 0, 0});
   }
   Facts facts() const override {
     Facts facts;

@@ -15,9 +15,10 @@
 namespace prism::test {
 
 struct Script {
-  int64_t parallel = 4;                    // texts that get a token in a step; the others wait
-  int64_t tokens = 16;                     // of an answer without max_tokens
-  std::function<bool()> before_step = {};  // returns whether the step gives tokens
+  int64_t parallel = 4;                         // texts that get a token in a step; the others wait
+  int64_t tokens = 16;                          // of an answer without max_tokens
+  std::function<bool()> before_step = {};       // returns whether the step gives tokens
+  std::function<void()> before_embedding = {};  // each text is a piece of the work
 };
 
 std::unique_ptr<server::EngineModel> scripted_model(const Script& script);

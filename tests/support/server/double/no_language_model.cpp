@@ -1,8 +1,15 @@
-// In place of engine_model.cpp and searched_files.cpp, for programs without the layers that a
-// language model and a search need.
+// In place of engine_model.cpp, searched_files.cpp and the list of architectures, for programs
+// without the layers that a language model and a search need.
+#include "llm/architectures/architecture.h"
 #include "prism/error.h"
 #include "server/engine/engine_model.h"
 #include "server/searched_files.h"
+
+namespace prism::llm {
+
+void check_architecture(const GgufFile&) {}
+
+}  // namespace prism::llm
 
 namespace prism::server {
 
