@@ -76,7 +76,10 @@ class SayingModel : public server::EngineModel {
       found->second.result.reason = llm::StopReason::cancelled;
     }
   }
-  std::vector<std::vector<float>> embed(std::span<const std::string>) override { return {}; }
+  std::vector<std::vector<float>> embed(std::span<const std::string>,
+                                        const llm::EmbedOptions&) override {
+    return {};
+  }
   Facts facts() const override {
     Facts facts;
     facts.context = 1 << 20;
