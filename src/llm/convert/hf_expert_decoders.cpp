@@ -158,7 +158,9 @@ void more_mistral4(const JsonView& config, std::string_view prefix, GgufWriter& 
 }
 
 void more_minicpm3(const JsonView& config, std::string_view prefix, GgufWriter& to) {
-  set_latent(config, prefix, to);
+  const auto size = [&](const char* key) { return config[key].integer(1, 1 << 14); };
+  set_size(prefix, "attention.key_length", size("qk_nope_head_dim") + size("qk_rope_head_dim"), to);
+  set_size(prefix, "attention.value_length", size("v_head_dim"), to);
 }
 
 void more_ernie_moe(const JsonView& config, std::string_view prefix, GgufWriter& to) {
