@@ -183,6 +183,7 @@ TEST(Architectures, Qwen3Moe) {
 TEST(Architectures, ExpertsOnAnotherDevice) {
   TinyModel tiny("qwen3moe");
   tiny.use_experts(8, 3);
+  tiny.set("expert_feed_forward_length", tiny.reference.wide);
   tiny.finish({.head_norms = true});
   const GgufFile file = tiny.open();
   const std::vector<int32_t> tokens = some_tokens(11, tiny.reference.vocabulary);

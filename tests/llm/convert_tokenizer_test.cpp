@@ -78,6 +78,20 @@ json vocabulary_of(const Tokenizer& from, json& added) {
   return tokens;
 }
 
+TEST(ConvertTokenizer, TokensThatTextsNeverHave) {
+  const HfTestFolder folder(test::hf_model("llama"));
+  const auto written = [&](const char* settings) {
+    folder.write("generation_config.json", settings);
+    GgufWriter to;
+    to.set("general.architecture", "llama");
+    write_tokenizer(HfFolder::open(folder.path()), 64, to);
+    to.write(folder.path("out.gguf"));
+    return Tokenizer::from(GgufFile::open(folder.path("out.gguf"))).suppressed();
+  };
+  EXPECT_EQ(written(R"({"suppress_tokens": [5, -1, 7, 64]})"), (std::vector<int32_t>{5, 7}));
+  EXPECT_TRUE(written(R"({"suppress_tokens": null})").empty());
+}
+
 TEST(ConvertTokenizer, ByteLevelBpe) {
   SKIP_WITHOUT("gpt-2");
   const GgufFile file = shared_vocabulary("gpt-2");

@@ -51,6 +51,7 @@ TEST(ConvertVariants, OtherNamesMeanTheSameLayers) {
       {"mpt", "MPTForCausalLM"},
       {"ernie4-5", "Ernie4_5_ForCausalLM"},
       {"lfm2", "LFM2ForCausalLM"},
+      {"kimi-linear", "KimiLinearModel"},
       {"phimoe", "PhiMoEForCausalLM"},
       {"exaone-moe", "ExaoneMoEForCausalLM"},
       {"t5", "T5WithLMHeadModel"},
@@ -67,6 +68,29 @@ TEST(ConvertVariants, OtherNamesMeanTheSameLayers) {
         normalised_error(result_of(convert(HfTestFolder(model)), model.tokens), model.expected),
         1e-8)
         << architecture;
+  }
+}
+
+// Youtu's layers are DeepSeek's without experts.
+TEST(ConvertVariants, DeepSeekWithoutExperts) {
+  HfModel model = changed("deepseek-v3", {{"first_k_dense_replace", 4}});
+  std::erase_if(model.tensors, [](const auto& each) { return has(each.first, ".mlp."); });
+  for (int layer = 0; layer < 4; ++layer) {
+    const std::string mlp = "model.layers." + std::to_string(layer) + ".mlp.";
+    model.tensors[mlp + "gate_proj.weight"] = model.tensors[mlp + "up_proj.weight"] = {48, 32};
+    model.tensors[mlp + "down_proj.weight"] = {32, 48};
+  }
+  const std::vector<float> expected = result_of(convert(HfTestFolder(model)), model.tokens);
+  json config = json::parse(model.config);
+  for (const char* key : {"first_k_dense_replace", "n_routed_experts", "n_shared_experts",
+                          "num_experts_per_tok", "moe_intermediate_size", "n_group", "topk_group",
+                          "routed_scaling_factor", "norm_topk_prob"})
+    config.erase(key);
+  for (const char* name : {"YoutuForCausalLM", "YoutuVLForConditionalGeneration"}) {
+    config["architectures"] = {name};
+    model.config = config.dump();
+    EXPECT_LT(normalised_error(result_of(convert(HfTestFolder(model)), model.tokens), expected),
+              1e-12);
   }
 }
 

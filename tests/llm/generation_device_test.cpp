@@ -9,11 +9,13 @@
 #include <gtest/gtest.h>
 
 #include "llm/generate/scheduler.h"
+#include "llm/gguf/gguf_writer.h"
 #include "prism/error.h"
 #include "prism/llm/language_model.h"
 #include "support/devices/devices.h"
 #include "support/models/expected_text.h"
 #include "support/models/greedy.h"
+#include "support/run_program.h"
 
 namespace prism::llm {
 namespace {
@@ -108,6 +110,29 @@ TEST_F(GenerationDevice, ABatchGivesWhatEachGivesAlone) {
       const Generation single = alone.generate(copies[i].prompt, copies[i].options);
       EXPECT_EQ(results[i].tokens, single.tokens) << device.id() << " " << prompts[i];
       EXPECT_EQ(results[i].text, single.text);
+    }
+  }
+}
+
+// The file names tokens that no text may have.
+TEST_F(GenerationDevice, SuppressedTokensAreNotChosen) {
+  const test::TemporaryFolder folder;
+  const std::string other = folder / "suppressed.gguf";
+  const GgufFile file = GgufFile::open(path());
+  const Generation all = cpu().generate("Once upon a time", greedy(5));
+  GgufWriter to;
+  for (const auto& [key, value] : file.metadata()) to.set(key, value);
+  to.set("tokenizer.ggml.suppress_tokens", std::vector<int32_t>{all.tokens[0], -1, 1 << 20});
+  for (const GgufTensor& each : file.tensors()) to.add_tensor(each, file.data(each));
+  to.write(other);
+  for (const Device& device : test::every_device()) {
+    LanguageModel model = LanguageModel::load(other, place_on(file, device, 128, DType::f32), {});
+    for (const float temperature : {0.f, 1.f}) {
+      GenerationOptions options = greedy(20);
+      options.sampler.temperature = temperature;
+      const Generation result = model.generate("Once upon a time", options);
+      EXPECT_EQ(result.tokens.size(), 20u) << device.id();
+      EXPECT_EQ(std::ranges::count(result.tokens, all.tokens[0]), 0) << device.id();
     }
   }
 }

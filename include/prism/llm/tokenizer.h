@@ -41,6 +41,7 @@ struct TokenizerTables {
   std::vector<std::string_view> merges;  // gpt2: "left right", in order of merge rank
   // Ids outside the vocabulary count as absent; some files write 2^32 - 1 for none.
   std::optional<int64_t> bos, eos, eot, eom, unknown, separator;
+  std::vector<int64_t> suppressed;  // ids that generated texts never have
   std::optional<bool> add_bos, add_eos, add_separator, add_space_prefix, remove_extra_spaces;
   std::optional<bool> lowercase, strip_accents;  // bert
   // plamo2 with PLaMo 3's rules: no token spans the border of a run of this many equal characters,
@@ -97,6 +98,7 @@ class Tokenizer {
   // Whether this token ends generation: eos, eot, eom and others recognised by their text.
   bool ends_text(int32_t id) const;
   const std::vector<int32_t>& end_tokens() const;  // all such tokens, ascending
+  const std::vector<int32_t>& suppressed() const;  // that generated texts never have
 
  private:
   struct State;

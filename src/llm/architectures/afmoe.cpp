@@ -17,6 +17,7 @@ class Afmoe : public TransformerArchitecture {
       config.local_rope_scaling = config.rope_scaling;
     }
     leave_unrotated(config, 4);
+    set_expert_width(file, config);
     set_leading_dense(file, config);
     set_expert_weights(file, config, ExpertScores::sigmoid);
     set_shared_count(file, config);

@@ -25,7 +25,6 @@ std::vector<float> layer_numbers(const GgufFile& file, const char* key, int64_t 
 class Apertus : public TransformerArchitecture {
  public:
   void configure(const GgufFile& file, Config& config) const override {
-    config.attention_scale = config_number(file, "attention.scale", 0, {.zero = true});
     config.activation = Activation::xielu;
     const auto numbers = [&](const char* key) { return layer_numbers(file, key, config.layers); };
     const std::vector<float> below = numbers("xielu.alpha_n"), above = numbers("xielu.alpha_p"),

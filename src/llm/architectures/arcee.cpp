@@ -7,10 +7,9 @@ namespace {
 
 class Arcee : public TransformerArchitecture {
  public:
-  void configure(const GgufFile& file, Config& config) const override {
+  void configure(const GgufFile&, Config& config) const override {
     config.pairing = RopePairing::adjacent;
     config.activation = Activation::relu_squared;
-    config.attention_scale = config_number(file, "attention.scale", 0, {.zero = true});
   }
   RequiredTensors required_tensors() const override { return {.gate = false}; }
 };

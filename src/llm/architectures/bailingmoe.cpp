@@ -13,6 +13,7 @@ class BailingMoe : public TransformerArchitecture {
   void configure(const GgufFile& file, Config& config) const override {
     config.pairing = RopePairing::adjacent;
     require_experts(file, config);
+    set_expert_width(file, config);
     set_expert_weights(file, config, ExpertScores::softmax);
     config.expert_scores = ExpertScores::softmax;
     set_shared_count(file, config);

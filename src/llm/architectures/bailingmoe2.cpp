@@ -9,11 +9,13 @@ namespace {
 class BailingMoe2 : public TransformerArchitecture {
  public:
   void configure(const GgufFile& file, Config& config) const override {
-    leave_out_proposing_layers(file, config);
+    const bool is_dots = config.architecture == "dots1";
+    if (!is_dots) leave_out_proposing_layers(file, config);
     require_experts(file, config);
+    set_expert_width(file, config);
     set_leading_dense(file, config);
     set_expert_weights(file, config, ExpertScores::softmax);
-    if (config.architecture == "dots1") return set_shared_count(file, config);
+    if (is_dots) return set_shared_count(file, config);
     set_shared_width(file, config, config.expert_feed_forward);
     config.shared_feed_forward *= config_integer(file, "expert_shared_count", 1, 0, 1024);
   }

@@ -11,7 +11,7 @@ class Cohere2 : public TransformerArchitecture {
     config.pairing = RopePairing::adjacent;
     config.norms = NormKind::layer;
     config.parallel = true;
-    config.logit_scale = config_number(file, "logit_scale", 1);
+    config.logit_scale = config_factor(file, "logit_scale", 1);
     set_windows(file, config, 4096, 4);
     for (LayerConfig& each : config.each_layer) each.rotated = each.windowed;
   }

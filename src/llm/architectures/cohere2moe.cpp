@@ -12,10 +12,11 @@ class Cohere2Moe : public TransformerArchitecture {
   void configure(const GgufFile& file, Config& config) const override {
     config.pairing = RopePairing::adjacent;
     require_experts(file, config);
+    set_expert_width(file, config);
     leave_out_proposing_layers(file, config);
     if (!file.has(config_key(file, "attention.layer_norm_rms_epsilon")))
       config.norms = NormKind::layer;
-    config.logit_scale = config_number(file, "logit_scale", 1);
+    config.logit_scale = config_factor(file, "logit_scale", 1);
     set_windows(file, config, 4096, 4, true);
     set_leading_dense(file, config);
     for (LayerConfig& each : config.each_layer) each.rotated = each.windowed || !each.experts;

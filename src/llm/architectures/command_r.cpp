@@ -11,7 +11,7 @@ class CommandR : public TransformerArchitecture {
     config.pairing = RopePairing::adjacent;
     config.norms = NormKind::layer;
     config.parallel = true;
-    config.logit_scale = config_number(file, "logit_scale", 1);
+    config.logit_scale = config_factor(file, "logit_scale", 1);
   }
   NormNames norm_names() const override { return {.feed_forward = ""}; }
 };

@@ -9,9 +9,8 @@ namespace {
 
 class Deci : public TransformerArchitecture {
  public:
-  void configure(const GgufFile& file, Config& config) const override {
+  void configure(const GgufFile&, Config& config) const override {
     config.pairing = RopePairing::adjacent;
-    config.attention_scale = config_number(file, "attention.scale", 0, {.zero = true});
   }
   void load_layer(WeightLoader& from, LayerWeights& layer) const override {
     const Config& config = from.config();

@@ -11,6 +11,7 @@ class DeepSeek : public TransformerArchitecture {
   void configure(const GgufFile& file, Config& config) const override {
     config.pairing = RopePairing::adjacent;
     require_experts(file, config);
+    set_expert_width(file, config);
     set_leading_dense(file, config);
     set_expert_weights(file, config, ExpertScores::softmax);
     config.expert_scores = ExpertScores::softmax;
@@ -27,6 +28,7 @@ class DeepSeek2Ocr : public TransformerArchitecture {
     config.rope_scaling = {};
     config.rope_magnitude = 0;
     require_experts(file, config);
+    set_expert_width(file, config);
     set_leading_dense(file, config);
     set_expert_weights(file, config, ExpertScores::softmax);
     set_shared_count(file, config);

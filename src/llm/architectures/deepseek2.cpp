@@ -29,8 +29,10 @@ void DeepSeek2::set_yarn(const GgufFile& file, Config& config) {
 void DeepSeek2::configure(const GgufFile& file, Config& config) const {
   config.pairing = RopePairing::adjacent;
   leave_out_proposing_layers(file, config);
+  set_latent_heads(file, config);
   set_latent(file, config);
   set_yarn(file, config);
+  set_expert_width(file, config);
   set_leading_dense(file, config);
   // Files without a kind of scores: GLM 4.7 Flash has a sigmoid, DeepSeek a softmax.
   const bool is_glm = (config.layers == 47 || config.layers == 48) && config.vocabulary == 154880;

@@ -46,6 +46,7 @@ class DeepSeek4 : public Architecture {
  public:
   void configure(const GgufFile& file, Config& config) const override {
     require_experts(file, config);
+    set_expert_width(file, config);
     // Files without the layers that propose tokens may count them.
     if (file.find_tensor(fmt::format(
             "blk.{}.nextn.eh_proj.weight",

@@ -11,6 +11,7 @@ class Dots3Note : public TransformerArchitecture {
   void configure(const GgufFile& file, Config& config) const override {
     config.pairing = RopePairing::adjacent;
     leave_out_proposing_layers(file, config);
+    set_latent_heads(file, config);
     set_latent(file, config);
     set_windows(file, config, 0, 1);
     config.local_rope_base = config_number(file, "rope.freq_base_swa", 1e4, {.most = 1e12});
@@ -27,6 +28,7 @@ class Dots3Note : public TransformerArchitecture {
       each.value_dim =
           config_integer(file, "attention.value_length_mla_swa", each.value_dim, 1, kMost);
     }
+    set_expert_width(file, config);
     set_leading_dense(file, config);
     set_expert_weights(file, config, ExpertScores::softmax);
     set_shared_count(file, config);

@@ -12,6 +12,7 @@ class Ernie45 : public TransformerArchitecture {
   void configure(const GgufFile& file, Config& config) const override {
     if (config.architecture != "paddleocr") config.pairing = RopePairing::adjacent;
     if (config.architecture != "ernie4_5-moe") return have_no_experts(config);
+    set_expert_width(file, config);
     set_leading_dense(file, config);
     const int64_t step = config_integer(file, "interleave_moe_layer_step", 1, 1, 4096);
     for (int64_t i = 0; i < config.layers; ++i)

@@ -11,6 +11,7 @@ class ExaoneMoe : public TransformerArchitecture {
     leave_out_proposing_layers(file, config);
     set_windows(file, config, 128, 4);
     for (LayerConfig& each : config.each_layer) each.rotated = each.windowed;
+    set_expert_width(file, config);
     set_leading_dense(file, config);
     set_expert_weights(file, config, ExpertScores::sigmoid);
     set_shared_width(file, config, config.expert_feed_forward);

@@ -10,7 +10,6 @@ class FalconH1 : public TransformerArchitecture {
  public:
   void configure(const GgufFile& file, Config& config) const override {
     set_ssm(file, config);
-    config.attention_scale = config_number(file, "attention.scale", 0, {.zero = true});
     for (LayerConfig& each : config.each_layer) each.states = mamba2_states(config);
   }
   void load_mixer(WeightLoader& from, LayerWeights& layer) const override {

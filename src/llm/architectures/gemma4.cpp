@@ -16,6 +16,7 @@ class Gemma4 : public GemmaArchitecture {
  public:
   void configure(const GgufFile& file, Config& config) const override {
     configure_unscaled(file, config);
+    set_expert_width(file, config);
     config.logit_soft_cap = config_number(file, "final_logit_softcapping", 30, {.zero = true});
     set_windows(file, config, 0, 1);
     set_windowed_heads(file, config);

@@ -10,6 +10,7 @@ class Glm4Moe : public TransformerArchitecture {
   void configure(const GgufFile& file, Config& config) const override {
     leave_out_proposing_layers(file, config);
     require_experts(file, config);
+    set_expert_width(file, config, true);
     set_leading_dense(file, config);
     set_expert_weights(file, config, ExpertScores::sigmoid);
     set_shared_count(file, config);

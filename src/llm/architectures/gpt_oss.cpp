@@ -14,6 +14,7 @@ class GptOss : public TransformerArchitecture {
     set_windowed_rotation(file, config);
     config.activation = Activation::silu_clamped;
     require_experts(file, config);
+    set_expert_width(file, config);
   }
   NormNames norm_names() const override { return {.feed_forward = "post_attention_norm"}; }
   RequiredTensors required_tensors() const override {

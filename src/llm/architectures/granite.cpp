@@ -20,17 +20,13 @@ class Granite : public TransformerArchitecture {
   RequiredTensors required_tensors() const override { return {.expert_gate = false}; }
   void configure(const GgufFile& file, Config& config) const override {
     config.pairing = RopePairing::adjacent;
-    const NumberRange from_zero{.zero = true};
-    config.embedding_scale = config_number(file, "embedding_scale", 1);
-    config.residual_scale = config_number(file, "residual_scale", 1);
-    config.attention_scale = config_number(file, "attention.scale", 0, from_zero);
-    const double divisor = config_number(file, "logit_scale", 1, from_zero);
-    config.logit_scale = divisor != 0 ? 1 / divisor : 1;
+    config.embedding_scale = config_factor(file, "embedding_scale", 1);
+    config.residual_scale = config_factor(file, "residual_scale", 1);
+    config.attention_scale = config_number(file, "attention.scale", 0, {.zero = true});
+    config.logit_scale = 1 / config_factor(file, "logit_scale", 1);
+    if (config.experts > 0) set_shared_width(file, config, 0);
+    if (config.architecture == "granitemoe") return;
     if (!file.boolean_or(config_key(file, "rope.scaling.finetuned"), true)) config.rope_dims = 0;
-    if (config.experts > 0) {
-      config.expert_feed_forward = config.feed_forward;
-      set_shared_width(file, config, 0);
-    }
   }
 };
 

@@ -9,16 +9,12 @@ class GraniteSwa : public TransformerArchitecture {
  public:
   void configure(const GgufFile& file, Config& config) const override {
     config.pairing = RopePairing::adjacent;
-    const NumberRange from_zero{.zero = true};
-    config.embedding_scale = config_number(file, "embedding_scale", 1);
-    config.residual_scale = config_number(file, "residual_scale", 1);
-    config.attention_scale = config_number(file, "attention.scale", 0, from_zero);
-    config.logit_scale = 1 / config_number(file, "logit_scale", 1);
+    config.embedding_scale = config_factor(file, "embedding_scale", 1);
+    config.residual_scale = config_factor(file, "residual_scale", 1);
+    config.attention_scale = config_number(file, "attention.scale", 0, {.zero = true});
+    config.logit_scale = 1 / config_factor(file, "logit_scale", 1);
     set_windows(file, config, 0, 4);
-    if (config.experts > 0) {
-      config.expert_feed_forward = config.feed_forward;
-      set_shared_width(file, config, 0);
-    }
+    if (config.experts > 0) set_shared_width(file, config, 0);
     const GgufValue* rotated = file.find(config_key(file, "attention.rope_pattern"));
     if (!rotated || !rotated->is_array()) return;
     const std::vector<int64_t> each =

@@ -16,10 +16,11 @@ class Grok : public TransformerArchitecture {
   RequiredTensors required_tensors() const override { return {.expert_gate = false}; }
   void configure(const GgufFile& file, Config& config) const override {
     require_experts(file, config);
+    set_expert_width(file, config);
     config.activation = Activation::gelu;
     const NumberRange from_zero{.zero = true};
     config.logit_scale = config_number(file, "logit_scale", 0.5773502691896257);
-    config.embedding_scale = config_number(file, "embedding_scale", 78.38367176906169);
+    config.embedding_scale = config_factor(file, "embedding_scale", 78.38367176906169);
     config.attention_scale = config_number(file, "attention.output_scale", 0.08838834764831845);
     config.attention_soft_cap = config_number(file, "attn_logit_softcapping", 30, from_zero);
     config.logit_soft_cap = config_number(file, "final_logit_softcapping", 0, from_zero);

@@ -17,6 +17,7 @@ class GroveMoe : public TransformerArchitecture {
  public:
   void configure(const GgufFile& file, Config& config) const override {
     require_experts(file, config);
+    set_expert_width(file, config, true);
     config.expert_group_members = config_integer(file, "experts_per_group", 1, 1, config.experts);
     config.expert_group_scale = config_number(file, "expert_group_scale", 1);
     config.expert_groups_see_input =

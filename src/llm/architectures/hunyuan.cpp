@@ -17,6 +17,7 @@ class Hunyuan : public TransformerArchitecture {
       config.rope_base *= std::pow(alpha, dim / (dim - 2));
     }
     if (config.experts <= 1) return have_no_experts(config);
+    set_expert_width(file, config);
     set_shared_width(file, config, config.feed_forward);
   }
   RequiredTensors required_tensors() const override { return {.head_norms = true}; }

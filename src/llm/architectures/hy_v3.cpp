@@ -11,6 +11,7 @@ class HyV3 : public TransformerArchitecture {
  public:
   void configure(const GgufFile& file, Config& config) const override {
     leave_out_proposing_layers(file, config);
+    set_expert_width(file, config, true);
     set_expert_weights(file, config, ExpertScores::sigmoid);
     set_shared_width(file, config, config.expert_feed_forward);
     for (int64_t i = 0; i < config.layers; ++i)

@@ -14,7 +14,6 @@ class Jamba : public TransformerArchitecture {
     set_ssm(file, config);
     set_states_of_headless(config, mamba_states(config));
     config.expert_weights_sum_to_one = false;
-    config.expert_feed_forward = config.feed_forward;
     for (int64_t i = 0; i < config.layers; ++i)
       config.each_layer[static_cast<size_t>(i)].experts =
           file.find_tensor(fmt::format("blk.{}.ffn_gate_inp.weight", i)) != nullptr;

@@ -54,8 +54,10 @@ class BailingMoe3 : public KimiLinear {
 }  // namespace
 
 void KimiLinear::configure(const GgufFile& file, Config& config) const {
-  leave_out_proposing_layers(file, config);
+  if (config.architecture == "bailingmoe3") leave_out_proposing_layers(file, config);
+  set_latent_heads(file, config);
   set_latent(file, config);
+  set_expert_width(file, config);
   set_leading_dense(file, config);
   set_expert_weights(file, config, ExpertScores::sigmoid);
   const int64_t head = config_integer(file, "kda.head_dim", 128, 1, 1 << 14);

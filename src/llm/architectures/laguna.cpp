@@ -9,6 +9,7 @@ class Laguna : public TransformerArchitecture {
  public:
   void configure(const GgufFile& file, Config& config) const override {
     require_experts(file, config);
+    set_expert_width(file, config);
     config.gate_is_softplus = true;
     set_windows(file, config, 0, 4, true);
     config.local_rope_base =

@@ -50,9 +50,9 @@ class Lfm2Moe : public Lfm2 {
     config.window = 0;
     config.experts = experts, config.experts_used = used;
     for (LayerConfig& each : config.each_layer) each.experts = true;
+    set_expert_width(file, config);
     set_leading_dense(file, config);
-    set_expert_weights(file, config, ExpertScores::sigmoid);
-    config.expert_weights_sum_to_one = true;
+    set_expert_scores(file, config, ExpertScores::sigmoid);
   }
 };
 

@@ -9,6 +9,7 @@ class LladaMoe : public TransformerArchitecture {
  public:
   void configure(const GgufFile& file, Config& config) const override {
     require_experts(file, config);
+    set_expert_width(file, config, true);
     config.causal = false;
     config.expert_weights_sum_to_one = false;
   }

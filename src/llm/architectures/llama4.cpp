@@ -13,7 +13,6 @@ class Llama4 : public TransformerArchitecture {
     config.rotates_before_norm = true;
     constexpr int64_t kExpertsOfMaverick = 128;
     config.plain_head_norms = config.experts != kExpertsOfMaverick;
-    config.attention_scale = config_number(file, "attention.scale", 0, {.zero = true});
     const std::string key = config_key(file, "attention.sliding_window");
     if (!file.has(key) || file.integer(key) != 0) {
       set_windows(file, config, 0, 4);
@@ -31,6 +30,7 @@ class Llama4 : public TransformerArchitecture {
       leave_unrotated(config, config.layers);
     }
     require_experts(file, config);
+    set_expert_width(file, config);
     config.expert_scores = ExpertScores::sigmoid;
     config.expert_weights_sum_to_one = false;
     config.weights_before_experts = true;

@@ -9,6 +9,7 @@ class Mellum : public TransformerArchitecture {
  public:
   void configure(const GgufFile& file, Config& config) const override {
     require_experts(file, config);
+    set_expert_width(file, config, true);
     set_windows(file, config, 0, 4);
     config.local_rope_base =
         config_number(file, "rope.freq_base_swa", config.rope_base, {.most = 1e12});

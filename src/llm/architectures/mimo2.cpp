@@ -11,6 +11,7 @@ class Mimo2 : public TransformerArchitecture {
     leave_out_proposing_layers(file, config);
     config.local_rope_base = config_number(file, "rope.freq_base_swa", 1e4, {.most = 1e12});
     set_windows(file, config, 0, 1);
+    set_expert_width(file, config);
     config.expert_scores = ExpertScores::sigmoid;
     config.attention_result_scale = config_number(file, "attention.value_scale", 1);
   }

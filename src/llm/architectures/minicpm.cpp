@@ -12,13 +12,12 @@ class MiniCpm : public TransformerArchitecture {
   RequiredTensors required_tensors() const override { return {.expert_gate = false}; }
   void configure(const GgufFile& file, Config& config) const override {
     config.pairing = RopePairing::adjacent;
-    config.embedding_scale = config_number(file, "embedding_scale", 12);
+    config.embedding_scale = config_factor(file, "embedding_scale", 12);
     config.residual_scale =
-        config_number(file, "residual_scale", 1.4 / std::sqrt(static_cast<double>(config.layers)));
+        config_factor(file, "residual_scale", 1.4 / std::sqrt(static_cast<double>(config.layers)));
     const double divisor =
         config_number(file, "logit_scale", 256.0 / static_cast<double>(config.width));
     config.logit_scale = 1 / divisor;
-    if (config.experts > 0) config.expert_feed_forward = config.feed_forward;
   }
 };
 

@@ -17,7 +17,6 @@ class MiniMax01 : public Architecture {
   void configure(const GgufFile& file, Config& config) const override {
     require_experts(file, config);
     config.residual_scale = config_number(file, "residual_scale", 1);
-    config.expert_feed_forward = config.feed_forward;
     set_recurrent_layers(file, config, 8, {{config.heads, config.head_dim, config.head_dim}});
   }
   void load_layer(WeightLoader& from, LayerWeights& layer) const override {

@@ -9,8 +9,8 @@ class MiniMaxM2 : public TransformerArchitecture {
  public:
   void configure(const GgufFile& file, Config& config) const override {
     require_experts(file, config);
-    set_expert_weights(file, config, ExpertScores::sigmoid);
-    config.expert_weights_sum_to_one = true;
+    set_expert_width(file, config);
+    set_expert_scores(file, config, ExpertScores::sigmoid);
   }
   void load_layer(WeightLoader& from, LayerWeights& layer) const override {
     TransformerArchitecture::load_layer(from, layer);

@@ -10,6 +10,7 @@ class MiniMaxM3 : public TransformerArchitecture {
  public:
   void configure(const GgufFile& file, Config& config) const override {
     config.activation = Activation::silu_clamped;
+    set_expert_width(file, config);
     set_leading_dense(file, config);
     set_expert_weights(file, config, ExpertScores::sigmoid);
     set_shared_count(file, config);

@@ -12,7 +12,6 @@ class Mistral3 : public TransformerArchitecture {
   RequiredTensors required_tensors() const override { return {.expert_gate = false}; }
   void configure(const GgufFile& file, Config& config) const override {
     config.pairing = RopePairing::adjacent;
-    config.attention_scale = config_number(file, "attention.scale", 0, {.zero = true});
     config.temperature_scale =
         config_number(file, "attention.temperature_scale", 0, {.zero = true});
     config.temperature_length = static_cast<double>(config.rope_scaling.original_context);

@@ -25,6 +25,12 @@ void check(const char* what, double value) {
 Config model_config(const GgufFile& file, const Architecture& architecture) {
   Config config = read_config(file);
   architecture.configure(file, config);
+  set_norm_epsilon(file, config);
+  if (config.experts > 0 && config.expert_feed_forward < 1)
+    throw Error(ErrorCode::kCorruptFile,
+                fmt::format("model: neither {} nor {} gives the width of experts",
+                            config_key(file, "expert_feed_forward_length"),
+                            config_key(file, "feed_forward_length")));
   check("the scale of attention", config.attention_scale);
   check("the scale of embeddings", config.embedding_scale);
   check("the scale of residuals", config.residual_scale);

@@ -10,7 +10,6 @@ class Nanbeige : public TransformerArchitecture {
  public:
   void configure(const GgufFile& file, Config& config) const override {
     config.pairing = RopePairing::adjacent;
-    config.attention_scale = config_number(file, "attention.scale", 0, {.zero = true});
     config.norm_between_loops = !file.boolean_or(config_key(file, "skip_loop_final_norm"), false);
   }
   Tensor layer(Blocks& blocks, const LayerWeights& w, const Tensor& x) const override {

@@ -15,9 +15,9 @@ class NemotronH : public Architecture {
     leave_out_proposing_layers(file, config);
     config.rope_dims = 0;
     config.activation = Activation::relu_squared;
-    config.attention_scale = config_number(file, "attention.scale", 0, {.zero = true});
     set_ssm(file, config);
     if (config.experts > 0) {
+      set_expert_width(file, config, true);
       set_expert_weights(file, config, ExpertScores::sigmoid);
       config.expert_scores = ExpertScores::sigmoid;
       set_shared_width(file, config, 0);

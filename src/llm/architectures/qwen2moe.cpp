@@ -9,6 +9,7 @@ class Qwen2Moe : public TransformerArchitecture {
  public:
   void configure(const GgufFile& file, Config& config) const override {
     require_experts(file, config);
+    set_expert_width(file, config, true);
     config.expert_weights_sum_to_one = false;
     set_shared_width(file, config, config.feed_forward);
   }

@@ -21,11 +21,8 @@ class Qwen35 : public TransformerArchitecture {
     leave_out_proposing_layers(file, config);
     set_ssm(file, config);
     config.q_has_gate = true;
-    config.attention_scale = config_number(file, "attention.scale", 0, {.zero = true});
     if (config.experts > 0) {
-      set_expert_weights(file, config, ExpertScores::softmax);
-      config.expert_scores = ExpertScores::softmax;  // whatever the file states
-      config.expert_weights_sum_to_one = true;
+      set_expert_width(file, config, true);
       set_shared_width(file, config, config.feed_forward);
     }
     const SsmConfig& ssm = config.ssm;

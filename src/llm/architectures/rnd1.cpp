@@ -9,6 +9,7 @@ class Rnd1 : public TransformerArchitecture {
  public:
   void configure(const GgufFile& file, Config& config) const override {
     require_experts(file, config);
+    set_expert_width(file, config, true);
     config.causal = false;
   }
   RequiredTensors required_tensors() const override { return {.head_norms = true}; }

@@ -7,9 +7,7 @@ namespace {
 
 class SeedOss : public TransformerArchitecture {
  public:
-  void configure(const GgufFile& file, Config& config) const override {
-    config.attention_scale = config_number(file, "attention.scale", 0, {.zero = true});
-  }
+  void configure(const GgufFile&, Config&) const override {}
   NormNames norm_names() const override { return {.feed_forward = "post_attention_norm"}; }
 };
 

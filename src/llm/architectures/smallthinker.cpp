@@ -11,9 +11,9 @@ class SmallThinker : public TransformerArchitecture {
  public:
   void configure(const GgufFile& file, Config& config) const override {
     require_experts(file, config);
+    set_expert_width(file, config);
     config.activation = Activation::relu;
-    set_expert_weights(file, config, ExpertScores::softmax);
-    config.expert_weights_sum_to_one = true;
+    set_expert_scores(file, config, ExpertScores::softmax);
     constexpr int64_t kPeriod = 4;
     if (config_integer(file, "attention.sliding_window", 0, 0, 1 << 30) == 0) return;
     set_windows(file, config, 0, kPeriod, true);

@@ -18,6 +18,7 @@ class Step35 : public TransformerArchitecture {
     config.local_rope_dims =
         config_integer(file, "rope.dimension_count_swa", config.rope_dims, 2, config.head_dim);
     config.rope_dims /= 2;
+    set_expert_width(file, config);
     set_expert_weights(file, config, ExpertScores::sigmoid);
     set_shared_width(file, config, 0);
     for (const auto& [name, limits] : {std::pair("swiglu_clamp_exp", &config.expert_limits),

@@ -14,6 +14,7 @@ std::span<const HfAlias> hf_aliases() {
       {"Dots3NoteTextForCausalLM", "Dots3NoteForCausalLM"},
       {"Ernie4_5_ForCausalLM", "Ernie4_5ForCausalLM"},
       {"ExaoneMoEForCausalLM", "ExaoneMoeForCausalLM"},
+      {"KimiLinearModel", "KimiLinearForCausalLM"},
       {"LFM2ForCausalLM", "Lfm2ForCausalLM"},
       {"LLaDAMoEModel", "LLaDAMoEModelLM"},
       {"LLaMAForCausalLM", "LlamaForCausalLM"},

@@ -133,6 +133,15 @@ void more_deepseek_v2(const JsonView& config, std::string_view prefix, GgufWrite
   set_scores(config, prefix, kSoftmax, to);
 }
 
+// DeepSeek without experts. llama.cpp needs their keys too.
+void more_youtu(const JsonView& config, std::string_view prefix, GgufWriter& to) {
+  set_latent(config, prefix, to);
+  set_size(prefix, "leading_dense_block_count", config["num_hidden_layers"].integer(1, 4096), to);
+  set_size(prefix, "expert_feed_forward_length", config["intermediate_size"].integer(1, 1 << 24),
+           to);
+  set_size(prefix, "expert_shared_count", 0, to);
+}
+
 void more_deepseek_v3(const JsonView& config, std::string_view prefix, GgufWriter& to) {
   set_latent(config, prefix, to);
   set_scores(config, prefix, kSigmoid, to);
@@ -158,7 +167,9 @@ void more_mistral4(const JsonView& config, std::string_view prefix, GgufWriter& 
 }
 
 void more_minicpm3(const JsonView& config, std::string_view prefix, GgufWriter& to) {
-  set_latent(config, prefix, to);
+  const auto size = [&](const char* key) { return config[key].integer(1, 1 << 14); };
+  set_size(prefix, "attention.key_length", size("qk_nope_head_dim") + size("qk_rope_head_dim"), to);
+  set_size(prefix, "attention.value_length", size("v_head_dim"), to);
 }
 
 void more_ernie_moe(const JsonView& config, std::string_view prefix, GgufWriter& to) {
@@ -244,6 +255,13 @@ std::vector<HfArchitecture> hf_expert_decoders() {
                     {"rope_interleave", {"true"}},
                     {"moe_layer_freq", {"1"}}},
        .more = more_deepseek_v3,
+       .yarn = {.has_multipliers = true}},
+      {.name = "YoutuForCausalLM",
+       .gguf = "deepseek2",
+       .tensors = {kEnds, kNorms, kLatent, kFeedForward},
+       .config = {kSizes, kDecoder, kLatentSizes},
+       .expected = {kSilu, {"rope_interleave", {"true"}}, {"n_routed_experts", {}}},
+       .more = more_youtu,
        .yarn = {.has_multipliers = true}},
       {.name = "DeepseekV32ForCausalLM",
        .gguf = "deepseek32",

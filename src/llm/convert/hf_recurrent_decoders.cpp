@@ -148,8 +148,8 @@ constexpr ConfigRule kLfm2Moe[] = {
     {"num_experts_per_tok", "expert_used_count"},
     {"moe_intermediate_size", "expert_feed_forward_length"},
     {"num_dense_layers", "leading_dense_block_count"},
-    {"routed_scaling_factor", "expert_weights_scale", number, false},
 };
+
 // --- what rows of the table cannot say
 void have_no_attention(std::string_view prefix, GgufWriter& to) {
   set_size(prefix, "attention.head_count", 0, to);
@@ -444,7 +444,9 @@ std::vector<HfArchitecture> hf_recurrent_decoders() {
        .gguf = "lfm2moe",
        .tensors = {kEnds, kQueryKey, kValueOutput, kLfm2, kLfm2Experts},
        .config = {kSizes, kConvolution, kLfm2Moe},
-       .expected = {{"conv_bias", {"false"}}, {"norm_topk_prob", {"true"}}},
+       .expected = {{"conv_bias", {"false"}},
+                    {"norm_topk_prob", {"true"}},
+                    {"routed_scaling_factor", {"1", "1.0"}}},
        .more = more_lfm2_moe,
        .is_tied = true},
   };

@@ -277,6 +277,18 @@ void write_sentence_piece_folder(const HfFolder& folder, int64_t rows, GgufWrite
           folder.path()));
 }
 
+// Tokens that generated texts never have: Gemma 4's of images and sounds.
+void write_suppressed(const HfFolder& folder, int64_t rows, GgufWriter& to) {
+  const std::optional<Json> config = folder.json("generation_config.json");
+  if (!config) return;
+  std::vector<int32_t> ids;
+  for (const JsonView& each :
+       JsonView(*config, "generation_config.json")["suppress_tokens"].items())
+    if (const int64_t id = each.integer(); id >= 0 && id < rows)  // others, as -1, stand for none
+      ids.push_back(static_cast<int32_t>(id));
+  if (!ids.empty()) to.set("tokenizer.ggml.suppress_tokens", ids);
+}
+
 void write_chat_template(const HfFolder& folder, GgufWriter& to) {
   constexpr const char* kTemplate = "tokenizer.chat_template";
   if (const auto text = folder.text("chat_template.jinja")) return to.set(kTemplate, *text);
@@ -292,6 +304,7 @@ void write_chat_template(const HfFolder& folder, GgufWriter& to) {
 }  // namespace
 
 void write_tokenizer(const HfFolder& folder, int64_t rows, GgufWriter& to) {
+  write_suppressed(folder, rows, to);
   const std::optional<Json> document = tokenizer_json(folder);
   if (!document) {
     write_sentence_piece_folder(folder, rows, to);

@@ -42,9 +42,8 @@ int64_t whole_text_rows(const GgufFile& file, int64_t rows) {
   constexpr int64_t kMost = 8192;
   Config config = read_config(file);
   make_architecture(config.architecture)->configure(file, config);
-  const bool is_encoder =
-      config.encoder_layers > 0 || (!config.causal && config.pooling != Pooling::none);
-  return is_encoder ? std::max(rows, std::min(config.context, kMost)) : rows;
+  const bool computes_whole_texts = config.encoder_layers > 0 || !config.causal;
+  return computes_whole_texts ? std::max(rows, std::min(config.context, kMost)) : rows;
 }
 
 struct Embedder::State {

@@ -25,9 +25,8 @@ namespace {
 
 constexpr const char* kTemplateKey = "tokenizer.chat_template";
 
-// An encoder sees its text in one batch.
 LoadOptions with_whole_texts(const GgufFile& file, LoadOptions options) {
-  if (decoder_layers(file) > 0) options.batch_rows = whole_text_rows(file, options.batch_rows);
+  options.batch_rows = whole_text_rows(file, options.batch_rows);
   return options;
 }
 

@@ -18,25 +18,36 @@ namespace {
 // Logits that one pass returns: 64 MiB, whatever the vocabulary.
 constexpr int64_t kLogitsAtOnce = int64_t{16} << 20;
 
-// Calls use with the logits after each token, in order. Computes them in this slot. source: what an
-// encoder sees before.
+// Calls use with the logits after each token but the last, in order. Computes them in this slot.
+// source: what an encoder sees before. The last token is only predicted, so it is left out unless
+// the model has no causal mask: there all tokens see it, and the text is one batch.
 void each_row(Model& model, int32_t slot, std::span<const int32_t> source,
               std::span<const int32_t> tokens,
               const std::function<void(size_t, std::span<const float>)>& use) {
+  const bool causal = model.config().causal;
+  const size_t predicted = tokens.size() - 1;
+  if (causal)
+    tokens = tokens.first(predicted);
+  else if (std::ssize(tokens) > model.batch_rows())
+    throw Error(
+        ErrorCode::kInvalidArgument,
+        fmt::format("score: the text has {} tokens, and {} computes whole texts, of at most "
+                    "{}; shorten it",
+                    tokens.size(), model.config().architecture, model.batch_rows()));
   if (!source.empty()) {
     const SequencePart whole{slot, 0, source, Wanted::none};
     model.forward(std::span(&whole, 1));
   }
   const int64_t width = model.config().vocabulary;
-  const auto rows =
-      static_cast<size_t>(std::clamp<int64_t>(kLogitsAtOnce / width, 1, model.batch_rows()));
+  const int64_t at_once = std::clamp<int64_t>(kLogitsAtOnce / width, 1, model.batch_rows());
+  const size_t rows = causal ? static_cast<size_t>(at_once) : tokens.size();
   for (size_t first = 0; first < tokens.size(); first += rows) {
     const SequencePart part{slot, static_cast<int32_t>(source.size() + first),
                             tokens.subspan(first, std::min(rows, tokens.size() - first)),
                             Wanted::all};
     const std::vector<float> logits = model.forward(std::span(&part, 1)).to_vector<float>();
     const size_t stride = logits.size() / part.tokens.size();
-    for (size_t i = 0; i < part.tokens.size(); ++i) {
+    for (size_t i = 0; i < part.tokens.size() && first + i < predicted; ++i) {
       const std::span<const float> row = std::span(logits).subspan(i * stride, stride);
       // A token can spoil the rows before it in its batch, so all of the batch is computed again.
       if (!can_choose(row))
@@ -46,7 +57,7 @@ void each_row(Model& model, int32_t slot, std::span<const int32_t> source,
   }
 }
 
-// The last token of a text is only predicted, so the model never sees it.
+// The model may never see the last token of a text.
 void check_tokens(const Model& model, const char* doing, std::span<const int32_t> tokens) {
   for (const int32_t each : tokens)
     if (each < 0 || each >= model.config().vocabulary)
@@ -86,10 +97,9 @@ std::vector<TokenScore> score_tokens(Model& model, std::span<const int32_t> toke
   check_tokens(model, "score", tokens);
   std::vector<TokenScore> scores = {{tokens[0], std::nullopt, {}}};
   const SideWork work(model.cache());
-  each_row(model, model.side_slot(), source, tokens.first(tokens.size() - 1),
-           [&](size_t at, std::span<const float> logits) {
-             scores.push_back(score_token(logits, tokens[at + 1], top));
-           });
+  each_row(model, model.side_slot(), source, tokens, [&](size_t at, std::span<const float> logits) {
+    scores.push_back(score_token(logits, tokens[at + 1], top));
+  });
   return scores;
 }
 
@@ -123,14 +133,12 @@ Perplexity perplexity(
     if (bos >= 0) ids.push_back(bos);
     const auto part = tokens.subspan(static_cast<size_t>(w * fresh), static_cast<size_t>(fresh));
     ids.insert(ids.end(), part.begin(), part.end());
-    each_row(model, model.side_slot(), {}, std::span(ids).first(ids.size() - 1),
-             [&](size_t at, std::span<const float> logits) {
-               if (at + 1 < ids.size() / 2) return;
-               const double surprise =
-                   log_sum_exp(logits) - logits[static_cast<size_t>(ids[at + 1])];
-               sum += surprise, squares += surprise * surprise;
-               ++result.tokens;
-             });
+    each_row(model, model.side_slot(), {}, ids, [&](size_t at, std::span<const float> logits) {
+      if (at + 1 < ids.size() / 2) return;
+      const double surprise = log_sum_exp(logits) - logits[static_cast<size_t>(ids[at + 1])];
+      sum += surprise, squares += surprise * surprise;
+      ++result.tokens;
+    });
     const double count = static_cast<double>(result.tokens), mean = sum / count;
     result.value = std::exp(mean);
     result.error =

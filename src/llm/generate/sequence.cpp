@@ -2,6 +2,7 @@
 #include "llm/generate/sequence.h"
 
 #include <algorithm>
+#include <limits>
 #include <unordered_set>
 
 #include <fmt/format.h>
@@ -29,6 +30,12 @@ std::unordered_set<int32_t> breakers(const Tokenizer& tokenizer,
   return tokens;
 }
 
+SamplerOptions without_suppressed(SamplerOptions options, const Tokenizer& tokenizer) {
+  for (const int32_t token : tokenizer.suppressed())
+    options.logit_bias.emplace_back(token, -std::numeric_limits<float>::infinity());
+  return options;
+}
+
 }  // namespace
 
 Sequence::Sequence(int64_t id, GenerationRequest request, const Tokenizer& tokenizer,
@@ -37,7 +44,7 @@ Sequence::Sequence(int64_t id, GenerationRequest request, const Tokenizer& token
       request_(std::move(request)),
       tokenizer_(tokenizer),
       tokens_(request_.prompt),
-      sampler_(request_.options.sampler),
+      sampler_(without_suppressed(request_.options.sampler, tokenizer)),
       stream_(tokenizer, {.special = request_.options.show_special}),
       stops_(request_.options.stop) {
   if (tokens_.empty())

@@ -68,8 +68,9 @@ RopeScaling read_scaling(const GgufFile& file, const std::string& prefix, int64_
   const double old_factor = config_number(file, "rope.scale_linear", 0, from_zero);
   scaling.factor = config_number(file, "rope.scaling.factor", old_factor, from_zero);
   if (scaling.factor == 0) scaling.factor = 1;
-  scaling.original_context = static_cast<uint32_t>(
-      config_integer(file, "rope.scaling.original_context_length", context, 1, kMostContext));
+  const int64_t original =
+      config_integer(file, "rope.scaling.original_context_length", 0, 0, kMostContext);
+  scaling.original_context = static_cast<uint32_t>(original > 0 ? original : context);
   if (type == "linear" || (type == "none" && scaling.factor != 1 && !file.has(type_key)))
     scaling.kind = RopeScaling::Kind::linear;
   else if (type == "yarn")
@@ -112,6 +113,11 @@ double config_number(const GgufFile& file, const char* name, double otherwise,
     fail(fmt::format("model: {} is {}; it must be {} 0 and at most {}", key, value,
                      range.zero ? "at least" : "above", range.most));
   return value;
+}
+
+double config_factor(const GgufFile& file, const char* name, double otherwise) {
+  const double factor = config_number(file, name, otherwise, {.zero = true});
+  return factor == 0 ? 1 : factor;
 }
 
 int64_t config_integer(const GgufFile& file, const char* name, int64_t otherwise, int64_t least,
@@ -194,15 +200,27 @@ void leave_out_proposing_layers(const GgufFile& file, Config& config) {
   config.each_layer.resize(static_cast<size_t>(config.layers));
 }
 
-void set_expert_weights(const GgufFile& file, Config& config, ExpertScores otherwise) {
+void set_expert_scores(const GgufFile& file, Config& config, ExpertScores otherwise) {
   constexpr ExpertScores kScores[] = {ExpertScores::softmax, ExpertScores::sigmoid,
                                       ExpertScores::softmax_of_chosen, ExpertScores::sqrt_softplus};
   const int64_t function = config_integer(file, "expert_gating_func", 0, 0, 4);
   config.expert_scores = function > 0 ? kScores[function - 1] : otherwise;
+}
+
+void set_expert_weights(const GgufFile& file, Config& config, ExpertScores otherwise) {
+  set_expert_scores(file, config, otherwise);
   config.expert_weights_sum_to_one =
       file.boolean_or(config_key(file, "expert_weights_norm"), false);
-  config.expert_weights_scale = config_number(file, "expert_weights_scale", 1, {.zero = true});
-  if (config.expert_weights_scale == 0) config.expert_weights_scale = 1;
+  config.expert_weights_scale = config_factor(file, "expert_weights_scale", 1);
+}
+
+void set_expert_width(const GgufFile& file, Config& config, bool is_of_all) {
+  if (config.experts == 0) return;
+  const int64_t wide = config_integer(file, "expert_feed_forward_length", 0, 0, kMostFeedForward);
+  if (wide > 0)
+    config.expert_feed_forward = wide;
+  else if (is_of_all)
+    config.expert_feed_forward = config.feed_forward / config.experts_used;
 }
 
 void set_shared_width(const GgufFile& file, Config& config, int64_t otherwise) {
@@ -214,6 +232,13 @@ void set_shared_width(const GgufFile& file, Config& config, int64_t otherwise) {
 void set_shared_count(const GgufFile& file, Config& config) {
   config.shared_feed_forward =
       config_integer(file, "expert_shared_count", 0, 0, 1024) * config.expert_feed_forward;
+}
+
+void set_norm_epsilon(const GgufFile& file, Config& config) {
+  const char* const name = config.norms == NormKind::layer ? "attention.layer_norm_epsilon"
+                                                           : "attention.layer_norm_rms_epsilon";
+  // Norms add epsilon to a mean square before they divide by its root: 0 would allow 0 / 0.
+  config.norm_epsilon = config_number(file, name, config.norm_epsilon, {.most = 1});
 }
 
 void have_no_experts(Config& config) {
@@ -242,11 +267,17 @@ void set_latent(const GgufFile& file, Config& config) {
   const int64_t latent = checked(key, file.integer(key), kMost);
   for (LayerConfig& each : config.each_layer) {
     each.latent = latent;
-    each.head_dim = config_integer(file, "attention.key_length_mla", each.head_dim, 1, kMost);
-    each.value_dim = config_integer(file, "attention.value_length_mla", each.value_dim, 1, kMost);
     if (each.head_dim < config.rope_dims)
       fail(fmt::format("model: keys have {} elements, fewer than the {} that are rotated",
                        each.head_dim, config.rope_dims));
+  }
+}
+
+void set_latent_heads(const GgufFile& file, Config& config) {
+  constexpr int64_t kMost = 1 << 16;
+  for (LayerConfig& each : config.each_layer) {
+    each.head_dim = config_integer(file, "attention.key_length_mla", each.head_dim, 1, kMost);
+    each.value_dim = config_integer(file, "attention.value_length_mla", each.value_dim, 1, kMost);
   }
   config.head_dim = config.at(0).head_dim;
 }
@@ -372,9 +403,6 @@ Config read_config(const GgufFile& file) {
     each.value_dim = value_dim;
   }
 
-  // Norms add epsilon to a mean square before they divide by its root: 0 would allow 0 / 0.
-  for (const char* name : {"attention.layer_norm_rms_epsilon", "attention.layer_norm_epsilon"})
-    config.norm_epsilon = config_number(file, name, config.norm_epsilon, {.most = 1});
   config.rope_dims = file.integer_or(prefix + "rope.dimension_count", config.head_dim);
   if (config.rope_dims < 0 || config.rope_dims > config.head_dim || config.rope_dims % 2 != 0)
     fail(fmt::format("model: {}rope.dimension_count is {}; it must be even and at most {}", prefix,
@@ -401,13 +429,8 @@ Config read_config(const GgufFile& file) {
     config.feed_forward = std::ranges::max(wide);
     if (config.experts == 0) most_of(wide_key, wide, kMostFeedForward);
   }
-  const char* const expert_key = "expert_feed_forward_length";
-  config.expert_feed_forward = config_integer(file, expert_key, 0, 0, kMostFeedForward);
-  if (config.expert_feed_forward == 0) config.expert_feed_forward = config.feed_forward;
-  if (config.experts > 0) {
-    checked(prefix + expert_key, config.expert_feed_forward, kMostFeedForward);
-    read_expert_groups(file, config);
-  }
+  config.expert_feed_forward = config.feed_forward;
+  if (config.experts > 0) read_expert_groups(file, config);
   for (LayerConfig& each : config.each_layer) each.experts = config.experts > 0;
 
   if (const int64_t more = decoder_layers(file); more > 0) {

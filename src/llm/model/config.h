@@ -246,6 +246,8 @@ struct NumberRange {
 // kCorruptFile naming the key and the limits if the value is outside of them.
 double config_number(const GgufFile& file, const char* name, double otherwise,
                      const NumberRange& range = {});
+// A factor; files state 0 for none, which is 1.
+double config_factor(const GgufFile& file, const char* name, double otherwise);
 int64_t config_integer(const GgufFile& file, const char* name, int64_t otherwise, int64_t least,
                        int64_t most);
 // A list with one number for each layer, or one for all of them. They throw like the above.
@@ -270,15 +272,21 @@ void leave_unrotated(Config& config, int64_t period);
 void set_leading_dense(const GgufFile& file, Config& config);
 // The last layers of some files only propose tokens (nextn_predict_layers): they are left out.
 void leave_out_proposing_layers(const GgufFile& file, Config& config);
-// expert_weights_norm, expert_weights_scale and expert_gating_func (1: softmax, 2: sigmoid, 3:
-// softmax of the chosen, 4: root of a softplus).
+// expert_gating_func (1: softmax, 2: sigmoid, 3: softmax of the chosen, 4: root of a softplus).
+void set_expert_scores(const GgufFile& file, Config& config, ExpertScores otherwise);
+// The same with expert_weights_norm and expert_weights_scale.
 void set_expert_weights(const GgufFile& file, Config& config, ExpertScores otherwise);
+// The width of experts, expert_feed_forward_length, in files that state it above 0; else it is that
+// of feed-forward blocks, or with is_of_all the experts of a token share it.
+void set_expert_width(const GgufFile& file, Config& config, bool is_of_all = false);
 // The width of the shared expert, expert_shared_feed_forward_length, or `otherwise`.
 void set_shared_width(const GgufFile& file, Config& config, int64_t otherwise);
 // The same for files that count shared experts of the width of the others: expert_shared_count.
 void set_shared_count(const GgufFile& file, Config& config);
-// Latent attention: attention.q_lora_rank, kv_lora_rank, key_length_mla and value_length_mla.
+// Latent attention: attention.q_lora_rank and kv_lora_rank; key_length_mla and value_length_mla,
+// the lengths of heads in place of key_length and value_length, are to be read before.
 void set_latent(const GgufFile& file, Config& config);
+void set_latent_heads(const GgufFile& file, Config& config);
 // The indexer: attention.indexer.head_count, key_length and top_k.
 void set_indexer(const GgufFile& file, Config& config);
 // The lengths of heads in windowed layers, attention.key_length_swa and value_length_swa, and how
@@ -287,6 +295,8 @@ void set_windowed_heads(const GgufFile& file, Config& config);
 // The last layers read the caches of the last layer before them that is of their kind, windowed or
 // not; own: the number of layers with caches.
 void set_shared_caches(const GgufFile& file, Config& config, int64_t own);
+// The epsilon of norms of the model's kind: files may state that of the other kind too.
+void set_norm_epsilon(const GgufFile& file, Config& config);
 // For architectures without experts whose files may count some.
 void have_no_experts(Config& config);
 

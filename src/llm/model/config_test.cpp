@@ -30,7 +30,10 @@ Config config_with(const std::function<void(GgufWriter&)>& change) {
   const test::TemporaryFolder folder;
   const std::string path = (folder.path() / "config.gguf").string();
   file.write(path);
-  return read_config(GgufFile::open(path));
+  const GgufFile found = GgufFile::open(path);
+  Config config = read_config(found);
+  set_norm_epsilon(found, config);
+  return config;
 }
 
 void expect_error(const std::function<void(GgufWriter&)>& change, const std::string& words) {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <utility>
 
 #include <fmt/format.h>
@@ -111,13 +112,19 @@ std::vector<float> read_divisors(const GgufFile& file, const Config& config, con
   return values;
 }
 
-// One list for all contexts, or separate lists for short and long ones. All are checked.
+// One list for all contexts, or separate lists for short and long ones. All are checked. llama.cpp
+// rounds contexts up before it chooses: a context that ends in the block where the long ones begin
+// is long, and so are all of files that state 0 for it.
 std::vector<float> rope_divisors(const GgufFile& file, const Config& config, int64_t context) {
   const std::vector<float> all = read_divisors(file, config, "rope_freqs.weight"),
                            shorter = read_divisors(file, config, "rope_factors_short.weight"),
                            longer = read_divisors(file, config, "rope_factors_long.weight");
   if (!all.empty()) return all;
-  const bool is_long = context > static_cast<int64_t>(config.rope_scaling.original_context);
+  constexpr int64_t kBlock = 256;
+  const int64_t rounded = (context + kBlock - 1) / kBlock * kBlock;
+  const bool is_long =
+      rounded > config_integer(file, "rope.scaling.original_context_length", config.context, 0,
+                               std::numeric_limits<int64_t>::max());
   return is_long ? longer : shorter;
 }
 

@@ -107,6 +107,7 @@ struct Tokenizer::State {
   int32_t bos, eos, eot, separator;
   bool add_bos, add_eos, add_separator, space_prefix, strip_after_special;
   std::vector<int32_t> ends;  // ascending
+  std::vector<int32_t> suppressed;
   std::shared_ptr<const void> keep_alive;
 
   explicit State(TokenizerTables tables)
@@ -150,6 +151,8 @@ struct Tokenizer::State {
     eos = id_of(tables.eos, defaults.eos);
     separator = id_of(tables.separator, defaults.separator);
     vocabulary.unknown = id_of(tables.unknown, defaults.unknown);
+    for (const int64_t each : tables.suppressed)
+      if (const int32_t id = id_of(each, -1); id >= 0) suppressed.push_back(id);
     eot = id_of(tables.eot, -1);
     const std::vector<int32_t> turn_ends = find_turn_ends(vocabulary);
     if (eot < 0 && !turn_ends.empty()) eot = turn_ends[0];
@@ -263,5 +266,6 @@ bool Tokenizer::adds_separator() const { return state_->add_separator && state_-
 bool Tokenizer::adds_space_prefix() const { return state_->space_prefix; }
 bool Tokenizer::ends_text(int32_t id) const { return std::ranges::binary_search(state_->ends, id); }
 const std::vector<int32_t>& Tokenizer::end_tokens() const { return state_->ends; }
+const std::vector<int32_t>& Tokenizer::suppressed() const { return state_->suppressed; }
 
 }  // namespace prism::llm

@@ -62,6 +62,7 @@ TokenizerTables TokenizerTables::from(const GgufFile& file) {
   tables.unknown = integer(file, "tokenizer.ggml.unknown_token_id");
   tables.separator = integer(file, "tokenizer.ggml.seperator_token_id");  // sic
   if (!tables.separator) tables.separator = integer(file, "tokenizer.ggml.separator_token_id");
+  tables.suppressed = file.integers("tokenizer.ggml.suppress_tokens");
   tables.add_bos = boolean(file, "tokenizer.ggml.add_bos_token");
   tables.add_eos = boolean(file, "tokenizer.ggml.add_eos_token");
   tables.add_separator = boolean(file, "tokenizer.ggml.add_sep_token");
