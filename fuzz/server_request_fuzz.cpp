@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 
+#include "llm/architectures/architecture.h"
 #include "memory_connection.h"
 #include "prism/error.h"
 #include "runtime/driver.h"
@@ -17,7 +18,9 @@
 using namespace prism;
 using namespace prism::server;
 
-// The devices are not under test.
+// Devices and architectures are not under test.
+void prism::llm::check_architecture(const GgufFile&) {}
+
 const std::vector<BackendReport>& prism::discover_backends() {
   static const std::vector<BackendReport> none;
   return none;
