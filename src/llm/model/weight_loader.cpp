@@ -65,10 +65,11 @@ Tensor WeightLoader::take(const std::string& name, const Shape& shape, const Dev
 
 Linear WeightLoader::take_linear(const std::string& name, const Shape& shape,
                                  const Device& device) {
-  Linear result = {take_plain(name, shape, device), {}};
-  result.name = name;
-  if (const LowRank* const change = adapters_ ? adapters_->find(name) : nullptr) {
-    adapted_.insert(name);
+  Linear result = {take_plain(name + ".weight", shape, device)};
+  result.name = name + ".weight";
+  result.scale = scale_of(name, shape.rank() == 3 ? shape[0] : 1, device);
+  if (const LowRank* const change = adapters_ ? adapters_->find(result.name) : nullptr) {
+    adapted_.insert(result.name);
     result.lora_a = placed(change->a, device);
     result.lora_b = placed(change->b, device);
   }
@@ -139,14 +140,13 @@ void WeightLoader::norms(const NormNames& names, LayerWeights& layer) {
 }
 
 Linear WeightLoader::linear(const std::string& name, int64_t out, int64_t in, bool needs_bias) {
-  Linear result = take_linear(in_layer(name + ".weight"), {out, in}, device_);
+  Linear result = take_linear(in_layer(name), {out, in}, device_);
   result.bias = take(needs_bias, in_layer(name + ".bias"), {out}, device_);
-  result.scale = scale_of(name, 1, device_);
   return result;
 }
 
 Tensor WeightLoader::scale_of(const std::string& name, int64_t count, const Device& device) {
-  const GgufTensor* found = file_.find_tensor(in_layer(name + ".scale"));
+  const GgufTensor* found = file_.find_tensor(name + ".scale");
   // gemma4 has a vector of this name beside its router: not a factor of the matrix.
   if (!found || found->shape.elements() != count) return {};
   return take(found->name, {count}, device);
@@ -288,11 +288,9 @@ void WeightLoader::feed_forward_or_experts(LayerWeights& layer) {
 }
 
 Linear WeightLoader::expert_linear(const std::string& name, int64_t out, int64_t in) {
-  Linear result =
-      take_linear(in_layer(name + ".weight"), {config_.experts, out, in}, expert_device_);
+  Linear result = take_linear(in_layer(name), {config_.experts, out, in}, expert_device_);
   result.bias = take(required_.feed_forward_bias, in_layer(name + ".bias"), {config_.experts, out},
                      expert_device_);
-  result.scale = scale_of(name, config_.experts, expert_device_);
   return result;
 }
 
@@ -331,6 +329,12 @@ Tensor LayerWeights::other(std::string_view name) const {
   return found == others.end() ? Tensor() : found->second;
 }
 
+const Linear& LayerWeights::matrix(std::string_view name) const {
+  static const Linear kNone;
+  const auto found = matrices.find(name);
+  return found == matrices.end() ? kNone : found->second;
+}
+
 Tensor WeightLoader::take_in_layer(const std::string& name, const Shape& shape) {
   return take(in_layer(name), shape, device_);
 }
@@ -343,7 +347,16 @@ void WeightLoader::keep_if_there(LayerWeights& layer, const std::string& name, c
   if (has_in_layer(name)) keep(layer, name, shape);
 }
 
-void WeightLoader::leave_out(const std::string& name) { taken_.insert(in_layer(name)); }
+void WeightLoader::keep_matrix(LayerWeights& layer, const std::string& name, int64_t out,
+                               int64_t in) {
+  layer.matrices[name] = take_linear(in_layer(name), {out, in}, device_);
+}
+
+void WeightLoader::leave_out(const std::string& name) {
+  taken_.insert(in_layer(name));
+  if (name.ends_with(".weight"))
+    taken_.insert(in_layer(name.substr(0, name.rfind('.')) + ".scale"));
+}
 
 void WeightLoader::check_all_taken() const {
   // Frequencies are read as numbers, and converters of old wrote those of each layer. Scales of
