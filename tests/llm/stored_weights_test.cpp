@@ -6,7 +6,12 @@
 #include <array>
 #include <string_view>
 
+#include <fmt/format.h>
+
+#include "llm/gguf/quantise_file.h"
 #include "llm/model/model.h"
+#include "prism/ops/elementwise.h"
+#include "prism/ops/quantise.h"
 #include "support/models/architecture_files.h"
 #include "support/models/variants.h"
 #include "support/normalised_error.h"
@@ -67,6 +72,62 @@ TEST(StoredWeights, FactorsBesideMatrices) {
     if (variant.values.empty()) continue;
     EXPECT_NO_THROW(expect_same(each, file, test::Variants(file).open(variant), 1e-10))
         << each.name;
+  }
+}
+
+// Whether llama.cpp quantises a tensor: it does so with some that Prism keeps as they are.
+bool is_quantised_elsewhere(const GgufTensor& tensor) {
+  if (tensor.shape.elements() <= tensor.shape[-1] || !tensor.name.ends_with(".weight") ||
+      !(tensor.type == ElementType(DType::f32)))
+    return false;
+  for (const char* kept : {"_norm.weight",   "ffn_gate_inp.weight",  "altup",
+                           "laurel",         "per_layer_model_proj", "position_embd",
+                           "token_types",    "ssm_conv1d",           "shortconv.conv.weight",
+                           "indexer.k_proj", "indexer.q_proj",       "time_mix_first",
+                           "time_mix_w",     "time_mix_v0",          "time_mix_v1",
+                           "time_mix_v2",    "time_mix_a",           "time_mix_g1",
+                           "time_mix_g2",    "time_mix_decay_w",     "time_mix_lerp_fused",
+                           "attn_rel_b"})
+    if (tensor.name.find(kept) != tensor.name.npos) return false;
+  return true;
+}
+
+std::vector<float> floats_of(const GgufFile& file, const GgufTensor& tensor) {
+  const Tensor values = file.tensor(tensor);
+  return (tensor.type.is_block() ? dequantise(values) : cast(values, DType::f32))
+      .to_vector<float>();
+}
+
+// Rounded inputs change the choice of experts, and the 22 layers of gemma3n amplify what they
+// round.
+TEST(StoredWeights, Quantised) {
+  const std::vector<ArchitectureFile>& files = test::architecture_files();
+  if (files.empty()) GTEST_SKIP() << "no ../shared/expected/architectures.tar.xz, or no tar and xz";
+  const test::TemporaryFolder folder;
+  const std::string path = (folder.path() / "quantised.gguf").string();
+  for (const ArchitectureFile& each : files) {
+    const GgufFile file = GgufFile::open(each.path);
+    const double limit = each.name.starts_with("gemma3n") ? 0.6 : 0.1;
+    // What the file says in f32: only inputs of products are rounded besides.
+    const auto check = [&](const QuantiseMix* mix, const QuantiseOptions& options) {
+      quantise_file(file, path, mix, options);
+      const GgufFile stored = GgufFile::open(path);
+      test::Variant plain;
+      for (const GgufTensor& tensor : stored.tensors())
+        if (!(tensor.type == file.find_tensor(tensor.name)->type))
+          plain.values[tensor.name] = floats_of(stored, tensor);
+      EXPECT_FALSE(plain.values.empty()) << each.name;
+      test::Variants variants(file);
+      expect_same(each, variants.open(plain), stored, limit);
+    };
+    for (const char* mix : {"Q8_0", "Q4_K_M"})
+      EXPECT_NO_THROW(check(&quantise_mix(mix), {})) << each.name << " as " << mix;
+    QuantiseOptions as_elsewhere;
+    for (const GgufTensor& tensor : file.tensors())
+      if (is_quantised_elsewhere(tensor))
+        as_elsewhere.types.push_back(tensor_type_rule(fmt::format(
+            "^\\Q{}\\E$={}", tensor.name, tensor.shape[-1] % 32 == 0 ? "q8_0" : "f16")));
+    EXPECT_NO_THROW(check(nullptr, as_elsewhere)) << each.name << " as llama.cpp does";
   }
 }
 

@@ -65,13 +65,13 @@ class Gemma3n : public GemmaArchitecture {
     from.attention(layer);
     from.feed_forward(layer);
     load_layer_input(from, kInput, layer);
-    from.keep_matrix(layer, "altup_correct_coef", kStates, kStates);
+    from.keep_matrix(layer, "altup_correct_coef", {kStates, kStates});
     from.keep(layer, "altup_correct_scale.weight", {width});
-    from.keep_matrix(layer, "altup_predict_coef", kStates * kStates, kStates);
-    from.keep_matrix(layer, "altup_router", kStates, width);
+    from.keep_matrix(layer, "altup_predict_coef", {kStates * kStates, kStates});
+    from.keep_matrix(layer, "altup_router", {kStates, width});
     from.keep(layer, "altup_router_norm.weight", {width});
-    from.keep_matrix(layer, "laurel_l", kRank, width);
-    from.keep_matrix(layer, "laurel_r", width, kRank);
+    from.keep_matrix(layer, "laurel_l", {kRank, width});
+    from.keep_matrix(layer, "laurel_r", {width, kRank});
     from.keep(layer, "laurel_post_norm.weight", {width});
   }
   void load_ends(WeightLoader& from, const Placement& placement, Weights& weights) const override {

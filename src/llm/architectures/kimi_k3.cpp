@@ -27,8 +27,8 @@ class KimiK3 : public KimiLinear {
       for (const char* name : {kAttentionScore, kInnerScore})
         from.keep(layer, name, {config.width});
     if (!layer.router || config.expert_width == 0) return;
-    from.keep_matrix(layer, kDown, config.expert_width, config.width);
-    from.keep_matrix(layer, kUp, config.width, config.expert_width);
+    from.keep_matrix(layer, kDown, {config.expert_width, config.width});
+    from.keep_matrix(layer, kUp, {config.width, config.expert_width});
     from.keep_if_there(layer, kInnerNorm, {config.expert_width});
   }
   void load_ends(WeightLoader& from, const Placement& placement, Weights& weights) const override {
@@ -75,9 +75,9 @@ class KimiK3 : public KimiLinear {
   }
   void load_gates(WeightLoader& from, LayerWeights& layer) const override {
     const SsmConfig& ssm = from.config().ssm;
-    from.keep_matrix(layer, "ssm_f_a", ssm.keys, from.config().width);
-    from.keep_matrix(layer, "ssm_f_b", ssm.inner, ssm.keys);
-    from.keep_matrix(layer, "ssm_g", ssm.inner, from.config().width);
+    from.keep_matrix(layer, "ssm_f_a", {ssm.keys, from.config().width});
+    from.keep_matrix(layer, "ssm_f_b", {ssm.inner, ssm.keys});
+    from.keep_matrix(layer, "ssm_g", {ssm.inner, from.config().width});
   }
   Tensor gate(const Blocks& blocks, const LayerWeights& w, const Tensor& x) const override {
     const double fastest = blocks.config().fastest_decay;

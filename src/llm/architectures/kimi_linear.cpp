@@ -45,7 +45,7 @@ class BailingMoe3 : public KimiLinear {
   }
   void load_gates(WeightLoader& from, LayerWeights& layer) const override {
     for (const char* name : {"ssm_f_a", "ssm_g_a"})
-      from.keep_matrix(layer, name, from.config().ssm.inner, from.config().width);
+      from.keep_matrix(layer, name, {from.config().ssm.inner, from.config().width});
   }
   Tensor gate(const Blocks& blocks, const LayerWeights& w, const Tensor& x) const override {
     return sigmoid(x * rates(blocks, w)) * blocks.config().fastest_decay;
@@ -75,16 +75,16 @@ void KimiLinear::load_mixer(WeightLoader& from, LayerWeights& layer) const {
   const int64_t width = from.config().width;
   for (const char* name : kParts) {
     const std::string part(name);
-    from.keep_matrix(layer, "attn_" + part, ssm.inner, width);
+    from.keep_matrix(layer, "attn_" + part, {ssm.inner, width});
     from.keep(layer, "ssm_conv1d_" + part + ".weight", {ssm.inner, ssm.taps});
     from.leave_out("attn_" + part + ".bias");  // files may have it, the model does not add it
   }
   load_gates(from, layer);
-  from.keep_matrix(layer, "ssm_beta", ssm.rank, width);
+  from.keep_matrix(layer, "ssm_beta", {ssm.rank, width});
   from.keep(layer, "ssm_a", {ssm.rank});
   from.keep(layer, "ssm_dt.bias", {ssm.inner});
   from.keep(layer, "ssm_norm.weight", {ssm.keys});
-  from.keep_matrix(layer, "attn_output", width, ssm.inner);
+  from.keep_matrix(layer, "attn_output", {width, ssm.inner});
 }
 
 Tensor KimiLinear::mix(Blocks& blocks, const LayerWeights& w, const Tensor& x) const {
@@ -123,8 +123,8 @@ void KimiLinear::finish(const GgufFile& file, Config& config) const {
 void KimiLinear::load_gates(WeightLoader& from, LayerWeights& layer) const {
   const SsmConfig& ssm = from.config().ssm;
   for (const char* name : {"ssm_f", "ssm_g"}) {
-    from.keep_matrix(layer, std::string(name) + "_a", ssm.keys, from.config().width);
-    from.keep_matrix(layer, std::string(name) + "_b", ssm.inner, ssm.keys);
+    from.keep_matrix(layer, std::string(name) + "_a", {ssm.keys, from.config().width});
+    from.keep_matrix(layer, std::string(name) + "_b", {ssm.inner, ssm.keys});
   }
 }
 

@@ -33,8 +33,8 @@ void load_layer_input_tables(WeightLoader& from, const Placement& placement, int
 
 void load_layer_input(WeightLoader& from, int64_t length, LayerWeights& layer) {
   const int64_t width = from.config().width;
-  from.keep_matrix(layer, kGate, length, width);
-  from.keep_matrix(layer, kOut, width, length);
+  from.keep_matrix(layer, kGate, {length, width});
+  from.keep_matrix(layer, kOut, {width, length});
   from.keep(layer, kOutNorm, {width});
 }
 

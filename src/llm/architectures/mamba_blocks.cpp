@@ -17,15 +17,15 @@ std::vector<Shape> mamba_states(const Config& config) {
 void load_mamba(WeightLoader& from, LayerWeights& layer) {
   const SsmConfig& ssm = from.config().ssm;
   const int64_t width = from.config().width;
-  from.keep_matrix(layer, "ssm_in", 2 * ssm.inner, width);
+  from.keep_matrix(layer, "ssm_in", {2 * ssm.inner, width});
   from.keep(layer, "ssm_conv1d.weight", {ssm.inner, ssm.taps});
   from.keep(layer, "ssm_conv1d.bias", {ssm.inner});
-  from.keep_matrix(layer, "ssm_x", ssm.rank + 2 * ssm.keys, ssm.inner);
-  from.keep_matrix(layer, "ssm_dt", ssm.inner, ssm.rank);
+  from.keep_matrix(layer, "ssm_x", {ssm.rank + 2 * ssm.keys, ssm.inner});
+  from.keep_matrix(layer, "ssm_dt", {ssm.inner, ssm.rank});
   from.keep(layer, "ssm_dt.bias", {ssm.inner});
   from.keep(layer, "ssm_a", {ssm.inner, ssm.keys});
   from.keep(layer, "ssm_d", {ssm.inner});
-  from.keep_matrix(layer, "ssm_out", width, ssm.inner);
+  from.keep_matrix(layer, "ssm_out", {width, ssm.inner});
   from.keep_if_there(layer, "ssm_dt_norm.weight", {ssm.rank});
   from.keep_if_there(layer, "ssm_b_norm.weight", {ssm.keys});
   from.keep_if_there(layer, "ssm_c_norm.weight", {ssm.keys});
@@ -68,14 +68,14 @@ std::vector<Shape> mamba2_states(const Config& config) {
 void load_mamba2(WeightLoader& from, LayerWeights& layer) {
   const SsmConfig& ssm = from.config().ssm;
   const int64_t width = from.config().width, mixed = ssm.inner + 2 * ssm.groups * ssm.keys;
-  from.keep_matrix(layer, "ssm_in", ssm.inner + mixed + ssm.rank, width);
+  from.keep_matrix(layer, "ssm_in", {ssm.inner + mixed + ssm.rank, width});
   from.keep(layer, "ssm_conv1d.weight", {mixed, ssm.taps});
   from.keep_if_there(layer, "ssm_conv1d.bias", {mixed});
   from.keep(layer, "ssm_dt.bias", {ssm.rank});
   from.keep(layer, "ssm_a", {ssm.rank});
   from.keep(layer, "ssm_d", {ssm.rank});
   from.keep_if_there(layer, "ssm_norm.weight", {ssm.groups, ssm.inner / ssm.groups});
-  from.keep_matrix(layer, "ssm_out", width, ssm.inner);
+  from.keep_matrix(layer, "ssm_out", {width, ssm.inner});
   // One for each channel, by group: what follows the scan is then one function of its elements.
   Tensor& d = layer.others["ssm_d"];
   d = d.reshape({ssm.rank, 1})

@@ -38,8 +38,8 @@ class NemotronH : public Architecture {
     if (config.experts == 0) return from.feed_forward(layer);
     from.experts(layer);
     if (config.expert_width == 0) return;
-    from.keep_matrix(layer, kDown, config.expert_width, config.width);
-    from.keep_matrix(layer, kUp, config.width, config.expert_width);
+    from.keep_matrix(layer, kDown, {config.expert_width, config.width});
+    from.keep_matrix(layer, kUp, {config.width, config.expert_width});
   }
   Tensor layer(Blocks& blocks, const LayerWeights& w, const Tensor& x) const override {
     const Tensor input = blocks.norm(x, w.attention_norm);

@@ -30,14 +30,14 @@ class Plamo2 : public TransformerArchitecture {
     const SsmConfig& ssm = config.ssm;
     const int64_t steps = step_width(config);
     if (!is_recurrent(config, from.layer())) return from.attention(layer);
-    from.keep_matrix(layer, "ssm_in", 2 * ssm.inner, config.width);
+    from.keep_matrix(layer, "ssm_in", {2 * ssm.inner, config.width});
     from.keep(layer, "ssm_conv1d.weight", {ssm.inner, ssm.taps});
-    from.keep_matrix(layer, "ssm_x", steps + 2 * ssm.keys, ssm.inner);
-    from.keep_matrix(layer, "ssm_dt", ssm.rank, steps);
+    from.keep_matrix(layer, "ssm_x", {steps + 2 * ssm.keys, ssm.inner});
+    from.keep_matrix(layer, "ssm_dt", {ssm.rank, steps});
     from.keep(layer, "ssm_dt.bias", {ssm.rank});
     from.keep(layer, "ssm_a", {ssm.rank});
     from.keep(layer, "ssm_d", {ssm.rank});
-    from.keep_matrix(layer, "ssm_out", config.width, ssm.inner);
+    from.keep_matrix(layer, "ssm_out", {config.width, ssm.inner});
     from.keep(layer, "ssm_b_norm", {ssm.keys});
     from.keep(layer, "ssm_c_norm", {ssm.keys});
     from.keep(layer, "ssm_dt_norm", {steps});

@@ -42,18 +42,18 @@ class Qwen35 : public TransformerArchitecture {
       return;
     }
     if (from.has_in_layer("attn_qkv.weight")) {
-      from.keep_matrix(layer, "attn_qkv", mixed, width);
-      from.keep_matrix(layer, "attn_gate", ssm.inner, width);
+      from.keep_matrix(layer, "attn_qkv", {mixed, width});
+      from.keep_matrix(layer, "attn_gate", {ssm.inner, width});
       from.leave_out("ssm_in.weight");  // the same in another order
     } else {
-      from.keep_matrix(layer, "ssm_in", mixed + ssm.inner, width);
+      from.keep_matrix(layer, "ssm_in", {mixed + ssm.inner, width});
     }
     load_gates(from, layer);
     from.keep(layer, "ssm_conv1d.weight", {mixed, ssm.taps});
     from.keep(layer, "ssm_dt.bias", {ssm.rank});
     from.keep(layer, "ssm_a", {ssm.rank});
     from.keep(layer, "ssm_norm.weight", {ssm.inner / ssm.rank});
-    from.keep_matrix(layer, "ssm_out", width, ssm.inner);
+    from.keep_matrix(layer, "ssm_out", {width, ssm.inner});
   }
   Tensor mix(Blocks& blocks, const LayerWeights& w, const Tensor& x) const override {
     if (!is_recurrent(blocks.config(), blocks.layer())) return blocks.attention(w, x);
@@ -84,7 +84,7 @@ class Qwen35 : public TransformerArchitecture {
   virtual bool tiled_keys() const { return true; }
   virtual void load_gates(WeightLoader& from, LayerWeights& layer) const {
     for (const char* name : {"ssm_beta", "ssm_alpha"})
-      from.keep_matrix(layer, name, from.config().ssm.rank, from.config().width);
+      from.keep_matrix(layer, name, {from.config().ssm.rank, from.config().width});
   }
   // Beta and alpha, [rows, heads].
   virtual Two gates(const Blocks& blocks, const LayerWeights& w, const Tensor& x) const {
@@ -112,7 +112,7 @@ class Qwen3Next : public Qwen35 {
  protected:
   bool tiled_keys() const override { return false; }
   void load_gates(WeightLoader& from, LayerWeights& layer) const override {
-    from.keep_matrix(layer, "ssm_ba", 2 * from.config().ssm.rank, from.config().width);
+    from.keep_matrix(layer, "ssm_ba", {2 * from.config().ssm.rank, from.config().width});
   }
   Two gates(const Blocks& blocks, const LayerWeights& w, const Tensor& x) const override {
     const SsmConfig& ssm = blocks.config().ssm;

@@ -44,7 +44,7 @@ class Rwkv6 : public Architecture {
     layer.attention_norm = from.norm("attn_norm");
     layer.feed_forward_norm = from.norm(in_qwen_ ? "ffn_norm" : "attn_norm_2");
     load_previous_rows(from, layer);
-    from.keep_matrix(layer, "time_mix_w1", 5 * mixed, width);
+    from.keep_matrix(layer, "time_mix_w1", {5 * mixed, width});
     from.keep(layer, "time_mix_w2.weight", {5, width, mixed});
     from.keep(layer, "time_mix_lerp_x.weight", {width});
     const bool fused = from.has_in_layer("time_mix_lerp_fused.weight");
@@ -57,24 +57,24 @@ class Rwkv6 : public Architecture {
         from.keep(layer, each, {width});
     }
     from.keep(layer, "time_mix_decay.weight", {width});
-    from.keep_matrix(layer, "time_mix_decay_w1", decayed, width);
-    from.keep_matrix(layer, "time_mix_decay_w2", width, decayed);
+    from.keep_matrix(layer, "time_mix_decay_w1", {decayed, width});
+    from.keep_matrix(layer, "time_mix_decay_w2", {width, decayed});
     const int64_t given = config.ssm.groups * config.ssm.keys;
     for (const char* name : {"time_mix_key", "time_mix_value"}) {
-      from.keep_matrix(layer, name, given, width);
+      from.keep_matrix(layer, name, {given, width});
       from.keep_if_there(layer, std::string(name) + ".bias", {given});
     }
     from.keep_if_there(layer, "time_mix_receptance.bias", {width});
     for (const char* name : {"time_mix_receptance", "time_mix_gate", "time_mix_output"})
-      from.keep_matrix(layer, name, width, width);
+      from.keep_matrix(layer, name, {width, width});
     if (in_qwen_) return from.feed_forward(layer);
     from.keep(layer, "time_mix_first.weight", {config.ssm.rank, config.ssm.keys});
-    from.keep_matrix(layer, "channel_mix_receptance", width, width);
+    from.keep_matrix(layer, "channel_mix_receptance", {width, width});
     for (const char* name : {"time_mix_ln.weight", "time_mix_ln.bias", "channel_mix_lerp_k.weight",
                              "channel_mix_lerp_r.weight"})
       from.keep(layer, name, {width});
-    from.keep_matrix(layer, "channel_mix_key", wide, width);
-    from.keep_matrix(layer, "channel_mix_value", width, wide);
+    from.keep_matrix(layer, "channel_mix_key", {wide, width});
+    from.keep_matrix(layer, "channel_mix_value", {width, wide});
   }
   Tensor layer(Blocks& blocks, const LayerWeights& w, const Tensor& x) const override {
     const Tensor seen = x + time_mix(blocks, w, blocks.norm(x, w.attention_norm));

@@ -38,8 +38,8 @@ class Rwkv7 : public Architecture {
       const GgufTensor* found =
           from.file().find_tensor("blk." + std::to_string(from.layer()) + "." + first + ".weight");
       const int64_t rank = found && found->shape.rank() == 2 ? found->shape[0] : 1;
-      from.keep_matrix(layer, first, rank, width);
-      from.keep_matrix(layer, second, width, rank);
+      from.keep_matrix(layer, first, {rank, width});
+      from.keep_matrix(layer, second, {width, rank});
     }
     from.keep(layer, "time_mix_lerp_fused.weight", {gated ? 6 : 5, width});
     load_mixed_rows(layer, "time_mix_lerp_fused.weight");
@@ -50,12 +50,12 @@ class Rwkv7 : public Architecture {
       if (!in_qwen_ || from.has_in_layer("time_mix_ln.weight")) from.keep(layer, name, {width});
     for (const char* name :
          {"time_mix_key", "time_mix_value", "time_mix_receptance", "time_mix_output"})
-      from.keep_matrix(layer, name, width, width);
+      from.keep_matrix(layer, name, {width, width});
     if (in_qwen_) return from.feed_forward(layer);
     from.keep(layer, "channel_mix_lerp_k.weight", {width});
     load_mixed_rows(layer, "channel_mix_lerp_k.weight");
-    from.keep_matrix(layer, "channel_mix_key", wide, width);
-    from.keep_matrix(layer, "channel_mix_value", width, wide);
+    from.keep_matrix(layer, "channel_mix_key", {wide, width});
+    from.keep_matrix(layer, "channel_mix_value", {width, wide});
   }
   Tensor layer(Blocks& blocks, const LayerWeights& w, const Tensor& x) const override {
     const Tensor seen = x + time_mix(blocks, w, blocks.norm(x, w.attention_norm));

@@ -49,11 +49,16 @@ Tensor WeightLoader::take(bool is_required, const std::string& name, const Shape
   return is_required || has(name) ? take(name, shape, device) : Tensor();
 }
 
+Tensor WeightLoader::take_numbers(bool is_required, const std::string& name, const Shape& shape,
+                                  const Device& device) {
+  return is_required || has(name) ? take_numbers(name, shape, device) : Tensor();
+}
+
 Norm WeightLoader::take_norm(const std::string& name, const Device& device, int64_t length) {
   const Shape shape = {length > 0 ? length : config_.width};
   const bool is_bare = !has(name + ".weight") && has(name);  // some files leave ".weight" out
-  return {take(is_bare ? name : name + ".weight", shape, device),
-          take(required_.norm_bias, name + ".bias", shape, device)};
+  return {take_numbers(is_bare ? name : name + ".weight", shape, device),
+          take_numbers(required_.norm_bias, name + ".bias", shape, device)};
 }
 
 Tensor WeightLoader::take(const std::string& name, const Shape& shape, const Device& device) {
@@ -61,6 +66,12 @@ Tensor WeightLoader::take(const std::string& name, const Shape& shape, const Dev
   if (!change) return take_plain(name, shape, device);
   adapted_.insert(name);
   return placed(change->added_to(take_plain(name, shape, Device::cpu())), device);
+}
+
+Tensor WeightLoader::take_numbers(const std::string& name, const Shape& shape,
+                                  const Device& device) {
+  if (adapters_ && adapters_->find(name)) return take(name, shape, device);
+  return take_plain(name, shape, device, true);
 }
 
 Linear WeightLoader::take_linear(const std::string& name, const Shape& shape,
@@ -83,7 +94,8 @@ Tensor WeightLoader::placed(Tensor tensor, const Device& device) {
   return tensor.to(device);
 }
 
-Tensor WeightLoader::take_plain(const std::string& name, const Shape& shape, const Device& device) {
+Tensor WeightLoader::take_plain(const std::string& name, const Shape& shape, const Device& device,
+                                bool as_numbers) {
   const GgufTensor* found = file_.find_tensor(name);
   if (!found)
     throw Error(ErrorCode::kNotFound,
@@ -92,8 +104,9 @@ Tensor WeightLoader::take_plain(const std::string& name, const Shape& shape, con
                             name, config_.architecture));
   taken_.insert(name);
   Tensor tensor = file_.tensor(*found);
-  if (const ElementType type = loaded_type(tensor.type()); type != tensor.type())
-    tensor = cast(tensor, type.plain()).eval();
+  const ElementType type = as_numbers ? DType::f32 : loaded_type(tensor.type());
+  if (type != tensor.type())
+    tensor = (tensor.type().is_block() ? dequantise(tensor) : cast(tensor, type.plain())).eval();
   if (!(tensor.shape() == shape)) {
     // A vector may be stored as a matrix, and any tensor with more or fewer axes of length 1.
     if (tensor.elements() != shape.elements() ||
@@ -153,7 +166,7 @@ Tensor WeightLoader::scale_of(const std::string& name, int64_t count, const Devi
 }
 
 Tensor WeightLoader::vector(bool is_required, const std::string& name, int64_t length) {
-  return take(is_required, in_layer(name + ".weight"), {length}, device_);
+  return take_numbers(is_required, in_layer(name + ".weight"), {length}, device_);
 }
 
 Norm WeightLoader::head_norm(const std::string& name, int64_t heads) {
@@ -165,8 +178,8 @@ Norm WeightLoader::head_norm(const std::string& name, int64_t heads) {
     shape = {heads * dim};
     if (found->shape.rank() == 2) shape = {heads, dim};
   }
-  return {take(in_layer(name + ".weight"), shape, device_),
-          take(false, in_layer(name + ".bias"), shape, device_)};
+  return {take_numbers(in_layer(name + ".weight"), shape, device_),
+          take_numbers(false, in_layer(name + ".bias"), shape, device_)};
 }
 
 void WeightLoader::attention(LayerWeights& layer, bool with_head_norms) {
@@ -265,7 +278,7 @@ CompressorWeights WeightLoader::compressor(const std::string& name, int64_t leng
   CompressorWeights result;
   result.values = linear(name + "_kv", rows, config_.width);
   result.scores = linear(name + "_gate", rows, config_.width);
-  result.places = take_in_layer(name + "_ape.weight", {sizes.compression, rows});
+  result.places = take_numbers(in_layer(name + "_ape.weight"), {sizes.compression, rows}, device_);
   result.norm = norm(name + "_norm", length);
   return result;
 }
@@ -340,16 +353,15 @@ Tensor WeightLoader::take_in_layer(const std::string& name, const Shape& shape) 
 }
 
 void WeightLoader::keep(LayerWeights& layer, const std::string& name, const Shape& shape) {
-  layer.others[name] = take_in_layer(name, shape);
+  layer.others[name] = take_numbers(in_layer(name), shape, device_);
 }
 
 void WeightLoader::keep_if_there(LayerWeights& layer, const std::string& name, const Shape& shape) {
   if (has_in_layer(name)) keep(layer, name, shape);
 }
 
-void WeightLoader::keep_matrix(LayerWeights& layer, const std::string& name, int64_t out,
-                               int64_t in) {
-  layer.matrices[name] = take_linear(in_layer(name), {out, in}, device_);
+void WeightLoader::keep_matrix(LayerWeights& layer, const std::string& name, const Shape& shape) {
+  layer.matrices[name] = take_linear(in_layer(name), shape, device_);
 }
 
 void WeightLoader::leave_out(const std::string& name) {

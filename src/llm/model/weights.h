@@ -167,6 +167,8 @@ class WeightLoader {
   // the tensor are added to it, which makes it f32.
   Tensor take(const std::string& name, const Shape& shape, const Device& device);
   Tensor take_if_there(const std::string& name, const Shape& shape, const Device& device);
+  // The same in f32, whatever the file has: only products and lookups of rows read every type.
+  Tensor take_numbers(const std::string& name, const Shape& shape, const Device& device);
   // A norm outside the layers: "output_norm" is output_norm.weight and output_norm.bias.
   Norm take_norm(const std::string& name, const Device& device, int64_t length = 0);
   // A matrix for a product: NAME.weight, and its factor NAME.scale if the file has one. Its
@@ -192,11 +194,11 @@ class WeightLoader {
   Tensor take_in_layer(const std::string& name, const Shape& shape);
   // A tensor that the model does not need; with a matrix its factor.
   void leave_out(const std::string& name);
-  // Puts a tensor into LayerWeights::others. keep_if_there: if the file has it.
+  // Puts a tensor into LayerWeights::others, in f32. keep_if_there: if the file has it.
   void keep(LayerWeights& layer, const std::string& name, const Shape& shape);
   void keep_if_there(LayerWeights& layer, const std::string& name, const Shape& shape);
   // Puts a matrix without a bias into LayerWeights::matrices.
-  void keep_matrix(LayerWeights& layer, const std::string& name, int64_t out, int64_t in);
+  void keep_matrix(LayerWeights& layer, const std::string& name, const Shape& shape);
   const Device& device() const { return device_; }  // of the current layer
 
   uint64_t bytes() const { return bytes_; }
@@ -208,7 +210,10 @@ class WeightLoader {
  private:
   std::string in_layer(const std::string& name) const;
   Tensor take(bool is_required, const std::string& name, const Shape& shape, const Device& device);
-  Tensor take_plain(const std::string& name, const Shape& shape, const Device& device);
+  Tensor take_numbers(bool is_required, const std::string& name, const Shape& shape,
+                      const Device& device);
+  Tensor take_plain(const std::string& name, const Shape& shape, const Device& device,
+                    bool as_numbers = false);
   Tensor placed(Tensor tensor, const Device& device);
   Tensor vector(bool is_required, const std::string& name, int64_t length);
   Norm head_norm(const std::string& name, int64_t heads);
