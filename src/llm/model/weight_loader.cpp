@@ -371,19 +371,21 @@ void WeightLoader::leave_out(const std::string& name) {
 }
 
 void WeightLoader::check_all_taken() const {
-  // Frequencies are read as numbers, and converters of old wrote those of each layer. Scales of
-  // inputs are for hardware that multiplies 4-bit floats; here inputs have scales of their own.
+  // Frequencies are read as numbers; those that converters of old wrote for each layer follow from
+  // their base. Scales of inputs are for hardware that multiplies 4-bit floats; here inputs have
+  // scales of their own.
   const auto is_harmless = [](std::string_view name) {
     return name == "rope_freqs.weight" || name.starts_with("rope_factors_") ||
-           name.ends_with(".attn_rot_embd.weight") || name.ends_with(".rope_freqs.weight") ||
-           name.ends_with(".input_scale");
+           name.ends_with(".attn_rot_embd.weight") || name.ends_with(".input_scale");
   };
-  // Layers beyond the last propose tokens (leave_out_proposing_layers).
-  const auto is_beyond = [&](std::string_view name) {
-    return name.starts_with("blk.") && layer_of_tensor(name) >= config_.blocks();
+  // Layers of the file beyond the last propose tokens (leave_out_proposing_layers).
+  const int64_t in_file = file_.integer_or(config_.architecture + ".block_count", 0);
+  const auto proposes = [&](std::string_view name) {
+    const int64_t layer = name.starts_with("blk.") ? layer_of_tensor(name) : -1;
+    return layer >= config_.blocks() && layer < in_file;
   };
   for (const GgufTensor& each : file_.tensors())
-    if (!taken_.contains(each.name) && !is_harmless(each.name) && !is_beyond(each.name))
+    if (!taken_.contains(each.name) && !is_harmless(each.name) && !proposes(each.name))
       throw Error(ErrorCode::kNotSupported,
                   fmt::format("model: the file has a tensor {} that Prism's {} does not use, so "
                               "its text would be wrong; please report the model",
