@@ -43,6 +43,8 @@ constexpr std::array kTypes = {
     GgufTensorType{35, "tq2_0", 256, 66, B::tq2_0},
     GgufTensorType{39, "mxfp4", 32, 17, B::mxfp4},
     GgufTensorType{40, "nvfp4", 64, 36, B::nvfp4},
+    GgufTensorType{41, "q1_0", 128, 18, std::nullopt},
+    GgufTensorType{42, "q2_0", 64, 18, std::nullopt},
 };
 
 }  // namespace
