@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <array>
+#include <list>
+#include <random>
 #include <string_view>
 
 #include <fmt/format.h>
@@ -94,7 +96,7 @@ bool is_quantised_elsewhere(const GgufTensor& tensor) {
 
 std::vector<float> floats_of(const GgufFile& file, const GgufTensor& tensor) {
   const Tensor values = file.tensor(tensor);
-  return (tensor.type.is_block() ? dequantise(values) : cast(values, DType::f32))
+  return (values.type().is_block() ? dequantise(values) : cast(values, DType::f32))
       .to_vector<float>();
 }
 
@@ -129,6 +131,40 @@ TEST(StoredWeights, Quantised) {
             "^\\Q{}\\E$={}", tensor.name, tensor.shape[-1] % 32 == 0 ? "q8_0" : "f16")));
     EXPECT_NO_THROW(check(nullptr, as_elsewhere)) << each.name << " as llama.cpp does";
   }
+}
+
+// Q2_0 is not written by Prism: random codes with the scale 1/16.
+TEST(StoredWeights, ExpandedTypes) {
+  const std::vector<ArchitectureFile>& files = test::architecture_files();
+  if (files.empty()) GTEST_SKIP() << "no ../shared/expected/architectures.tar.xz, or no tar and xz";
+  const ArchitectureFile& of = *std::ranges::find(files, "llama-dense", &ArchitectureFile::name);
+  const GgufFile file = GgufFile::open(of.path);
+  std::mt19937 random(7);
+  std::list<std::vector<uint8_t>> kept;
+  GgufWriter to;
+  for (const auto& [key, value] : file.metadata()) to.set(key, value);
+  for (const GgufTensor& each : file.tensors()) {
+    if (each.shape.rank() != 2 || each.shape[1] % 64 != 0) {
+      to.add_tensor(each, file.data(each));
+      continue;
+    }
+    GgufTensor like = each;
+    like.gguf_type = 42;
+    std::vector<uint8_t>& bytes = kept.emplace_back(each.shape.elements() / 64 * 18);
+    for (size_t i = 0; i < bytes.size(); ++i)
+      bytes[i] = static_cast<uint8_t>(i % 18 == 0 ? 0 : i % 18 == 1 ? 0x2c : random());
+    to.add_tensor(like, std::as_bytes(std::span(bytes)));
+  }
+  ASSERT_FALSE(kept.empty());
+  const test::TemporaryFolder folder;
+  const std::string path = (folder.path() / "q2_0.gguf").string();
+  to.write(path);
+  const GgufFile stored = GgufFile::open(path);
+  test::Variant plain;
+  for (const GgufTensor& tensor : stored.tensors())
+    plain.values[tensor.name] = floats_of(stored, tensor);
+  test::Variants variants(file);
+  expect_same(of, variants.open(plain), stored, 1e-2);
 }
 
 }  // namespace

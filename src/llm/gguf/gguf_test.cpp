@@ -292,27 +292,19 @@ TEST(Gguf, LyingTensorsAreErrorsThatNameThem) {
 }
 
 TEST(Gguf, TypesWithoutValuesHaveSizes) {
-  struct Type {
-    uint32_t number;
-    const char* name;
-    uint64_t bytes;  // of 1024 elements
-  };
-  for (const Type& type :
-       {Type{15, "q8_k", 4 * 292}, Type{41, "q1_0", 8 * 18}, Type{42, "q2_0", 16 * 18}}) {
-    RawFile raw;
-    raw.start(1, 0).tensor("t", {512, 2}, type.number, 0);
-    const GgufFile file = raw.parse(type.bytes);
-    const GgufTensor& tensor = file.tensors().front();
-    EXPECT_EQ(tensor.bytes, type.bytes);
-    EXPECT_STREQ(tensor.type_name(), type.name);
-    EXPECT_FALSE(tensor.is_supported());
-    try {
-      file.tensor(tensor);
-      FAIL();
-    } catch (const Error& error) {
-      EXPECT_EQ(error.code(), ErrorCode::kNotSupported);
-      EXPECT_NE(std::string(error.what()).find(type.name), std::string::npos);
-    }
+  RawFile raw;
+  raw.start(1, 0).tensor("t", {512, 2}, 15, 0);
+  const GgufFile file = raw.parse(4 * 292);
+  const GgufTensor& tensor = file.tensors().front();
+  EXPECT_EQ(tensor.bytes, 4u * 292);
+  EXPECT_STREQ(tensor.type_name(), "q8_k");
+  EXPECT_FALSE(tensor.is_supported());
+  try {
+    file.tensor(tensor);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kNotSupported);
+    EXPECT_NE(std::string(error.what()).find("q8_k"), std::string::npos);
   }
   for (uint32_t number = 0; number < 64; ++number)
     if (const GgufTensorType* const type = gguf_tensor_type(number); type && type->element_type) {

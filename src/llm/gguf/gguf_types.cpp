@@ -3,6 +3,8 @@
 
 #include <array>
 
+#include "llm/gguf/expanded_types.h"
+
 namespace prism::llm {
 
 namespace {
@@ -64,6 +66,12 @@ std::optional<uint32_t> gguf_number(ElementType type) {
 ElementType loaded_type(ElementType type) {
   if (type.is_block() || type == DType::f16 || type == DType::bf16) return type;
   return DType::f32;
+}
+
+std::optional<ElementType> loaded_type(const GgufTensor& tensor) {
+  if (const auto type = expanded_type(tensor.gguf_type)) return type;
+  if (!tensor.is_supported()) return std::nullopt;
+  return loaded_type(tensor.type);
 }
 
 }  // namespace prism::llm
