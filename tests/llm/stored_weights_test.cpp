@@ -109,7 +109,7 @@ TEST(StoredWeights, Quantised) {
   const std::string path = (folder.path() / "quantised.gguf").string();
   for (const ArchitectureFile& each : files) {
     const GgufFile file = GgufFile::open(each.path);
-    const double limit = each.name.starts_with("gemma3n") ? 0.6 : 0.1;
+    const double limit = each.name.starts_with("gemma3n") ? 0.6 : 0.2;
     // What the file says in f32: only inputs of products are rounded besides.
     const auto check = [&](const QuantiseMix* mix, const QuantiseOptions& options) {
       quantise_file(file, path, mix, options);
