@@ -55,6 +55,19 @@ TEST(Convert, EveryArchitectureComputesWhatTransformersDoes) {
   }
 }
 
+// Rounding can change the choice of experts, so nothing limits the difference for all of them.
+TEST(Convert, QuantisedModelsCompute) {
+  for (const HfModel& model : test::hf_models()) {
+    const HfTestFolder folder(model);
+    try {
+      for (const float each : result_of(convert(folder, "Q8_0"), model.tokens))
+        ASSERT_TRUE(std::isfinite(each)) << model.name;
+    } catch (const Error& error) {
+      ADD_FAILURE() << model.name << ": " << error.what();
+    }
+  }
+}
+
 // Layers behind the last one that propose tokens are left out.
 TEST(Convert, ProposingLayersAreLeftOut) {
   HfModel model = test::hf_model("glm4moe");

@@ -3,9 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <functional>
-#include <list>
-#include <set>
 #include <tuple>
 
 #include "llm/gguf/gguf_writer.h"
@@ -14,51 +11,14 @@
 #include "prism/llm/tokenizer.h"
 #include "support/models/architecture_files.h"
 #include "support/models/tiny_model.h"
+#include "support/models/variants.h"
 
 namespace prism::llm {
 namespace {
 
 using test::TinyModel;
-
-// A copy of a model's file without some tensors, with others in their place and other metadata.
-struct Variant {
-  std::set<std::string> without = {};
-  std::map<std::string, std::vector<float>> values = {};  // of the tensor's shape
-  std::map<std::string, std::pair<Shape, std::vector<float>>> added = {};
-  std::function<void(GgufWriter&)> change = {};
-  std::string architecture = "";  // in place of the file's
-};
-
-class Variants {
- public:
-  explicit Variants(const GgufFile& file) : file_(file) {}
-
-  GgufFile open(const Variant& variant) {
-    GgufWriter to;
-    const std::string own(file_.string("general.architecture"));
-    const std::string other = variant.architecture.empty() ? own : variant.architecture;
-    for (const auto& [key, value] : file_.metadata())
-      to.set(key.starts_with(own + ".") ? other + std::string(key.substr(own.size())) : key, value);
-    to.set("general.architecture", other);
-    if (variant.change) variant.change(to);
-    for (const GgufTensor& each : file_.tensors()) {
-      const auto found = variant.values.find(each.name);
-      if (variant.without.contains(each.name)) continue;
-      to.add_tensor(each, found == variant.values.end() ? file_.data(each)
-                                                        : std::as_bytes(std::span(found->second)));
-    }
-    for (const auto& [name, added] : variant.added)
-      to.add_tensor(name, added.first, DType::f32, std::as_bytes(std::span(added.second)));
-    const std::string path = (folder_.path() / (std::to_string(count_++) + ".gguf")).string();
-    to.write(path);
-    return GgufFile::open(path);
-  }
-
- private:
-  const GgufFile& file_;
-  test::TemporaryFolder folder_;
-  int count_ = 0;
-};
+using test::Variant;
+using test::Variants;
 
 std::vector<float> logits_of(const GgufFile& file) {
   const std::vector<int32_t> tokens = test::some_tokens(19, 30);

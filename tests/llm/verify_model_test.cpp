@@ -146,6 +146,18 @@ TEST_F(Verify, LayersThatOnlyProposeTokensAreLeftOut) {
   EXPECT_EQ(model.config().layers, 2);
 }
 
+// A layer that the metadata does not count is no such layer, and frequencies of single layers are
+// not applied.
+TEST_F(Verify, TensorsThatNothingUsesAreErrors) {
+  const std::vector<float> values(16, 1);
+  for (const char* name :
+       {"blk.99.attn_norm.weight", "blk.0.rope_freqs.weight", "blk.0.attn_q.other"}) {
+    GgufWriter writer = copy_of(valid("llama"));
+    writer.add_tensor(name, {16}, DType::f32, std::as_bytes(std::span(values)));
+    expect_refused(written(writer), name);
+  }
+}
+
 // Some architectures divide by hyperparameters, or compute with ones that have no limits.
 TEST_F(Verify, FindsHyperparametersThatGiveInfinities) {
   if (test::architecture_files().empty())

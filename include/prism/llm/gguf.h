@@ -26,7 +26,7 @@ namespace prism::llm {
 struct GgufTensor {
   std::string name;
   Shape shape;  // outermost first, as in Tensor (files store the innermost first)
-  // u8 is a placeholder for types that Prism cannot compute with; see gguf_type.
+  // u8 is a placeholder for types that Prism does not compute with as stored; see gguf_type.
   ElementType type = DType::u8;
   uint32_t gguf_type = 0;  // the type's number in the file (gguf_types.h)
   uint32_t part = 0;       // index in a split file
@@ -96,8 +96,8 @@ class GgufFile {
   const GgufTensor* find_tensor(std::string_view name) const;  // null when absent
   // The bytes as stored in the file. Throws kInvalidArgument if the file was only parsed.
   std::span<const std::byte> data(const GgufTensor& tensor) const;
-  // A CPU tensor that views the memory-mapped file. Throws kNotSupported naming the type if Prism
-  // cannot compute with it.
+  // A CPU tensor that views the memory-mapped file; of types that are expanded (Q1_0 and Q2_0, to
+  // Q4_0) a copy. Throws kNotSupported naming the type if Prism cannot compute with it.
   Tensor tensor(const GgufTensor& tensor) const;
 
  private:

@@ -93,7 +93,7 @@ void Architecture::load_output(WeightLoader& from, const Placement& placement, W
   const Shape table = {config.vocabulary, config.width};
   const std::string embedding = embedding_name(from.file());
   if (from.has("output.weight") && embedding != "output.weight")
-    weights.output = from.take_linear("output.weight", table, placement.output);
+    weights.output = from.take_linear("output", table, placement.output);
   else if (placement.output == placement.embedding)
     weights.output.weight = weights.embedding;
   else

@@ -65,13 +65,13 @@ class Gemma3n : public GemmaArchitecture {
     from.attention(layer);
     from.feed_forward(layer);
     load_layer_input(from, kInput, layer);
-    from.keep(layer, "altup_correct_coef.weight", {kStates, kStates});
+    from.keep_matrix(layer, "altup_correct_coef", {kStates, kStates});
     from.keep(layer, "altup_correct_scale.weight", {width});
-    from.keep(layer, "altup_predict_coef.weight", {kStates * kStates, kStates});
-    from.keep(layer, "altup_router.weight", {kStates, width});
+    from.keep_matrix(layer, "altup_predict_coef", {kStates * kStates, kStates});
+    from.keep_matrix(layer, "altup_router", {kStates, width});
     from.keep(layer, "altup_router_norm.weight", {width});
-    from.keep(layer, "laurel_l.weight", {kRank, width});
-    from.keep(layer, "laurel_r.weight", {width, kRank});
+    from.keep_matrix(layer, "laurel_l", {kRank, width});
+    from.keep_matrix(layer, "laurel_r", {width, kRank});
     from.keep(layer, "laurel_post_norm.weight", {width});
   }
   void load_ends(WeightLoader& from, const Placement& placement, Weights& weights) const override {
@@ -93,14 +93,15 @@ class Gemma3n : public GemmaArchitecture {
   Tensor layer(Blocks& blocks, const LayerWeights& w, const Tensor& x) const override {
     const int64_t rows = x.size(0);
     const Tensor predicted =
-        x + matmul(linear(modalities(blocks, w, first_of(x)), w.other("altup_predict_coef.weight"))
-                       .reshape({rows, kStates, kStates}),
-                   x);
+        x +
+        matmul(blocks.project(modalities(blocks, w, first_of(x)), w.matrix("altup_predict_coef"))
+                   .reshape({rows, kStates, kStates}),
+               x);
     const Tensor active = first_of(predicted);
     const Tensor made = through_blocks(blocks, w, active);
 
     const Tensor shares =
-        linear(modalities(blocks, w, made), w.other("altup_correct_coef.weight")) + 1.0;
+        blocks.project(modalities(blocks, w, made), w.matrix("altup_correct_coef")) + 1.0;
     const Tensor corrected = predicted + (made - active).unsqueeze(1) * shares.unsqueeze(2);
     const Tensor first = first_of(corrected);
     const Tensor added = layer_input(blocks, w, first * w.other("altup_correct_scale.weight"));
@@ -118,16 +119,17 @@ class Gemma3n : public GemmaArchitecture {
  private:
   static Tensor modalities(const Blocks& blocks, const LayerWeights& w, const Tensor& x) {
     const Tensor normed = blocks.norm(x, {w.other("altup_router_norm.weight"), {}});
-    return tanh(linear(normed * (1 / static_cast<double>(blocks.config().width)),
-                       w.other("altup_router.weight")));
+    return tanh(blocks.project(normed * (1 / static_cast<double>(blocks.config().width)),
+                               w.matrix("altup_router")));
   }
 
   // The layer proper: attention with the low-rank path beside it, then feed-forward.
   static Tensor through_blocks(Blocks& blocks, const LayerWeights& w, const Tensor& x) {
     const Tensor input = blocks.norm(x, w.attention_norm);
-    const Tensor beside = input + blocks.norm(linear(linear(input, w.other("laurel_l.weight")),
-                                                     w.other("laurel_r.weight")),
-                                              {w.other("laurel_post_norm.weight"), {}});
+    const Tensor beside =
+        input + blocks.norm(blocks.project(blocks.project(input, w.matrix("laurel_l")),
+                                           w.matrix("laurel_r")),
+                            {w.other("laurel_post_norm.weight"), {}});
     const Tensor attended = x + blocks.norm(blocks.attention(w, input), w.attention_post_norm);
     const Tensor seen = (attended + beside) * std::sqrt(0.5);
     const Tensor normed = blocks.norm(seen, w.feed_forward_norm);

@@ -31,9 +31,9 @@ class GroveMoe : public TransformerArchitecture {
     const int64_t groups = config.experts / config.expert_group_members;
     const int64_t length = config_integer(from.file(), "expert_chunk_feed_forward_length",
                                           config.head_dim, 1, 1 << 20);
-    from.keep(layer, "ffn_gate_chexps.weight", {groups, length, config.width});
-    from.keep(layer, "ffn_up_chexps.weight", {groups, length, config.width});
-    from.keep(layer, "ffn_down_chexps.weight", {groups, config.width, length});
+    from.keep_matrix(layer, "ffn_gate_chexps", {groups, length, config.width});
+    from.keep_matrix(layer, "ffn_up_chexps", {groups, length, config.width});
+    from.keep_matrix(layer, "ffn_down_chexps", {groups, config.width, length});
   }
 
   Tensor layer(Blocks& blocks, const LayerWeights& w, const Tensor& x) const override {
@@ -42,9 +42,9 @@ class GroveMoe : public TransformerArchitecture {
     const Tensor result = blocks.experts(w, input);
     const Config& config = blocks.config();
     LayerWeights small;
-    small.expert_gate.weight = w.other("ffn_gate_chexps.weight");
-    small.expert_up.weight = w.other("ffn_up_chexps.weight");
-    small.expert_down.weight = w.other("ffn_down_chexps.weight");
+    small.expert_gate = w.matrix("ffn_gate_chexps");
+    small.expert_up = w.matrix("ffn_up_chexps");
+    small.expert_down = w.matrix("ffn_down_chexps");
     const int64_t groups = small.expert_up.weight.size(0);
     const Tensor scores = softmax(blocks.project(input, w.router), -1);
     Blocks::Chosen chosen;

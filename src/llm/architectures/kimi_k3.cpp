@@ -15,7 +15,7 @@ namespace {
 
 constexpr const char *kAttentionScore = "attn_res_score.weight",
                      *kInnerScore = "ffn_res_score.weight", *kLastScore = "output_res_score.weight";
-constexpr const char *kDown = "ffn_routed_down.weight", *kUp = "ffn_routed_up.weight",
+constexpr const char *kDown = "ffn_routed_down", *kUp = "ffn_routed_up",
                      *kInnerNorm = "ffn_routed_norm.weight";
 
 class KimiK3 : public KimiLinear {
@@ -27,8 +27,8 @@ class KimiK3 : public KimiLinear {
       for (const char* name : {kAttentionScore, kInnerScore})
         from.keep(layer, name, {config.width});
     if (!layer.router || config.expert_width == 0) return;
-    from.keep(layer, kDown, {config.expert_width, config.width});
-    from.keep(layer, kUp, {config.width, config.expert_width});
+    from.keep_matrix(layer, kDown, {config.expert_width, config.width});
+    from.keep_matrix(layer, kUp, {config.width, config.expert_width});
     from.keep_if_there(layer, kInnerNorm, {config.expert_width});
   }
   void load_ends(WeightLoader& from, const Placement& placement, Weights& weights) const override {
@@ -75,9 +75,9 @@ class KimiK3 : public KimiLinear {
   }
   void load_gates(WeightLoader& from, LayerWeights& layer) const override {
     const SsmConfig& ssm = from.config().ssm;
-    from.keep(layer, "ssm_f_a.weight", {ssm.keys, from.config().width});
-    from.keep(layer, "ssm_f_b.weight", {ssm.inner, ssm.keys});
-    from.keep(layer, "ssm_g.weight", {ssm.inner, from.config().width});
+    from.keep_matrix(layer, "ssm_f_a", {ssm.keys, from.config().width});
+    from.keep_matrix(layer, "ssm_f_b", {ssm.inner, ssm.keys});
+    from.keep_matrix(layer, "ssm_g", {ssm.inner, from.config().width});
   }
   Tensor gate(const Blocks& blocks, const LayerWeights& w, const Tensor& x) const override {
     const double fastest = blocks.config().fastest_decay;
@@ -103,10 +103,10 @@ class KimiK3 : public KimiLinear {
   }
   static Tensor inner(const Blocks& blocks, const LayerWeights& w, const Tensor& x) {
     if (!w.router) return blocks.feed_forward(w, x);
-    if (!w.other(kDown)) return blocks.experts(w, x);
-    Tensor chosen = blocks.routed(w, linear(x, w.other(kDown)), blocks.choose(w, x));
+    if (!w.matrix(kDown)) return blocks.experts(w, x);
+    Tensor chosen = blocks.routed(w, blocks.project(x, w.matrix(kDown)), blocks.choose(w, x));
     if (const Tensor norm = w.other(kInnerNorm)) chosen = blocks.norm(chosen, {norm, {}});
-    const Tensor result = linear(chosen, w.other(kUp));
+    const Tensor result = blocks.project(chosen, w.matrix(kUp));
     if (!w.shared_up) return result;
     LayerWeights shared;
     shared.gate = w.shared_gate, shared.up = w.shared_up, shared.down = w.shared_down;

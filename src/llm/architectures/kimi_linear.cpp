@@ -19,11 +19,12 @@ namespace {
 constexpr const char* kParts[] = {"q", "k", "v"};
 
 // The product with one matrix, or with two after each other.
-Tensor projected(const LayerWeights& w, const Tensor& x, const std::string& name) {
-  if (const Tensor whole = w.other(name + ".weight")) return linear(x, whole);
-  const Tensor first = linear(x, w.other(name + "_a.weight"));
-  const Tensor second = w.other(name + "_b.weight");
-  return second ? linear(first, second) : first;
+Tensor projected(const Blocks& blocks, const LayerWeights& w, const Tensor& x,
+                 const std::string& name) {
+  if (const Linear& whole = w.matrix(name)) return blocks.project(x, whole);
+  const Tensor first = blocks.project(x, w.matrix(name + "_a"));
+  const Linear& second = w.matrix(name + "_b");
+  return second ? blocks.project(first, second) : first;
 }
 
 class BailingMoe3 : public KimiLinear {
@@ -43,8 +44,8 @@ class BailingMoe3 : public KimiLinear {
                   fmt::format("model: {} is {}; it must be below 0", key, config.fastest_decay));
   }
   void load_gates(WeightLoader& from, LayerWeights& layer) const override {
-    for (const char* name : {"ssm_f_a.weight", "ssm_g_a.weight"})
-      from.keep(layer, name, {from.config().ssm.inner, from.config().width});
+    for (const char* name : {"ssm_f_a", "ssm_g_a"})
+      from.keep_matrix(layer, name, {from.config().ssm.inner, from.config().width});
   }
   Tensor gate(const Blocks& blocks, const LayerWeights& w, const Tensor& x) const override {
     return sigmoid(x * rates(blocks, w)) * blocks.config().fastest_decay;
@@ -76,16 +77,16 @@ void KimiLinear::load_mixer(WeightLoader& from, LayerWeights& layer) const {
   const int64_t width = from.config().width;
   for (const char* name : kParts) {
     const std::string part(name);
-    from.keep(layer, "attn_" + part + ".weight", {ssm.inner, width});
+    from.keep_matrix(layer, "attn_" + part, {ssm.inner, width});
     from.keep(layer, "ssm_conv1d_" + part + ".weight", {ssm.inner, ssm.taps});
     from.leave_out("attn_" + part + ".bias");  // files may have it, the model does not add it
   }
   load_gates(from, layer);
-  from.keep(layer, "ssm_beta.weight", {ssm.rank, width});
+  from.keep_matrix(layer, "ssm_beta", {ssm.rank, width});
   from.keep(layer, "ssm_a", {ssm.rank});
   from.keep(layer, "ssm_dt.bias", {ssm.inner});
   from.keep(layer, "ssm_norm.weight", {ssm.keys});
-  from.keep(layer, "attn_output.weight", {width, ssm.inner});
+  from.keep_matrix(layer, "attn_output", {width, ssm.inner});
 }
 
 Tensor KimiLinear::mix(Blocks& blocks, const LayerWeights& w, const Tensor& x) const {
@@ -97,20 +98,20 @@ Tensor KimiLinear::mix(Blocks& blocks, const LayerWeights& w, const Tensor& x) c
   std::vector<Tensor> parts;
   for (size_t i = 0; i < std::size(kParts); ++i) {
     const std::string part(kParts[i]);
-    parts.push_back(convolved(blocks, w, linear(x, w.other("attn_" + part + ".weight")),
+    parts.push_back(convolved(blocks, w, blocks.project(x, w.matrix("attn_" + part + "")),
                               ("ssm_conv1d_" + part).c_str(), i)
                         .reshape(heads));
   }
   const Tensor q = unit_length(parts[0], epsilon) * (1 / std::sqrt(static_cast<double>(ssm.keys)));
-  const Tensor decay =
-      exp(gate(blocks, w, (projected(w, x, "ssm_f") + w.other("ssm_dt.bias")).reshape(heads)));
+  const Tensor decay = exp(
+      gate(blocks, w, (projected(blocks, w, x, "ssm_f") + w.other("ssm_dt.bias")).reshape(heads)));
   const Tensor y = delta_scan(q, unit_length(parts[1], epsilon), parts[2], decay,
-                              sigmoid(linear(x, w.other("ssm_beta.weight"))), blocks.state(3),
+                              sigmoid(blocks.project(x, w.matrix("ssm_beta"))), blocks.state(3),
                               blocks.texts(x.device()))
                        .y;
   const Tensor gated = rms_norm(y, w.other("ssm_norm.weight"), epsilon) *
-                       sigmoid(projected(w, x, "ssm_g").reshape(heads));
-  return linear(gated.reshape({rows, ssm.inner}), w.other("attn_output.weight"));
+                       sigmoid(projected(blocks, w, x, "ssm_g").reshape(heads));
+  return blocks.project(gated.reshape({rows, ssm.inner}), w.matrix("attn_output"));
 }
 
 void KimiLinear::finish(const GgufFile& file, Config& config) const {
@@ -124,8 +125,8 @@ void KimiLinear::finish(const GgufFile& file, Config& config) const {
 void KimiLinear::load_gates(WeightLoader& from, LayerWeights& layer) const {
   const SsmConfig& ssm = from.config().ssm;
   for (const char* name : {"ssm_f", "ssm_g"}) {
-    from.keep(layer, std::string(name) + "_a.weight", {ssm.keys, from.config().width});
-    from.keep(layer, std::string(name) + "_b.weight", {ssm.inner, ssm.keys});
+    from.keep_matrix(layer, std::string(name) + "_a", {ssm.keys, from.config().width});
+    from.keep_matrix(layer, std::string(name) + "_b", {ssm.inner, ssm.keys});
   }
 }
 

@@ -14,8 +14,8 @@ namespace {
 
 constexpr const char *kTable = "per_layer_token_embd.weight",
                      *kProjection = "per_layer_model_proj.weight",
-                     *kNorm = "per_layer_proj_norm.weight", *kGate = "inp_gate.weight",
-                     *kOut = "proj.weight", *kOutNorm = "post_norm.weight";
+                     *kNorm = "per_layer_proj_norm.weight", *kGate = "inp_gate", *kOut = "proj",
+                     *kOutNorm = "post_norm.weight";
 
 }  // namespace
 
@@ -33,8 +33,8 @@ void load_layer_input_tables(WeightLoader& from, const Placement& placement, int
 
 void load_layer_input(WeightLoader& from, int64_t length, LayerWeights& layer) {
   const int64_t width = from.config().width;
-  from.keep(layer, kGate, {length, width});
-  from.keep(layer, kOut, {width, length});
+  from.keep_matrix(layer, kGate, {length, width});
+  from.keep_matrix(layer, kOut, {width, length});
   from.keep(layer, kOutNorm, {width});
 }
 
@@ -56,8 +56,8 @@ Tensor layer_input(const Blocks& blocks, const LayerWeights& w, const Tensor& x)
                            .slice(1, blocks.layer(), blocks.layer() + 1)
                            .to(x.device())
                            .reshape({x.size(0), blocks.layer_inputs().size(2)});
-  const Tensor gated = blocks.activate(linear(x, w.other(kGate))) * input;
-  return blocks.norm(linear(gated, w.other(kOut)), {w.other(kOutNorm), {}});
+  const Tensor gated = blocks.activate(blocks.project(x, w.matrix(kGate))) * input;
+  return blocks.norm(blocks.project(gated, w.matrix(kOut)), {w.other(kOutNorm), {}});
 }
 
 }  // namespace prism::llm

@@ -22,9 +22,9 @@ class Lfm2 : public TransformerArchitecture {
   void load_mixer(WeightLoader& from, LayerWeights& layer) const override {
     const int64_t width = from.config().width;
     if (!is_recurrent(from.config(), from.layer())) return from.attention(layer);
-    from.keep(layer, "shortconv.in_proj.weight", {3 * width, width});
+    from.keep_matrix(layer, "shortconv.in_proj", {3 * width, width});
     from.keep(layer, "shortconv.conv.weight", {width, from.config().ssm.taps});
-    from.keep(layer, "shortconv.out_proj.weight", {width, width});
+    from.keep_matrix(layer, "shortconv.out_proj", {width, width});
   }
   void load_ends(WeightLoader& from, const Placement& placement, Weights& weights) const override {
     weights.output_norm = from.take_norm("token_embd_norm", placement.output);
@@ -32,12 +32,12 @@ class Lfm2 : public TransformerArchitecture {
   }
   Tensor mix(Blocks& blocks, const LayerWeights& w, const Tensor& x) const override {
     if (!is_recurrent(blocks.config(), blocks.layer())) return blocks.attention(w, x);
-    const std::vector<Tensor> parts = split(linear(x, w.other("shortconv.in_proj.weight")), 3, -1);
-    const Tensor seen =
-        short_conv(parts[0] * parts[2], cast(w.other("shortconv.conv.weight"), DType::f32), {},
-                   blocks.state(0), blocks.texts(x.device()))
-            .y;
-    return linear(parts[1] * seen, w.other("shortconv.out_proj.weight"));
+    const std::vector<Tensor> parts =
+        split(blocks.project(x, w.matrix("shortconv.in_proj")), 3, -1);
+    const Tensor seen = short_conv(parts[0] * parts[2], w.other("shortconv.conv.weight"), {},
+                                   blocks.state(0), blocks.texts(x.device()))
+                            .y;
+    return blocks.project(parts[1] * seen, w.matrix("shortconv.out_proj"));
   }
 };
 

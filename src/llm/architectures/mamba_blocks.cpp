@@ -17,15 +17,15 @@ std::vector<Shape> mamba_states(const Config& config) {
 void load_mamba(WeightLoader& from, LayerWeights& layer) {
   const SsmConfig& ssm = from.config().ssm;
   const int64_t width = from.config().width;
-  from.keep(layer, "ssm_in.weight", {2 * ssm.inner, width});
+  from.keep_matrix(layer, "ssm_in", {2 * ssm.inner, width});
   from.keep(layer, "ssm_conv1d.weight", {ssm.inner, ssm.taps});
   from.keep(layer, "ssm_conv1d.bias", {ssm.inner});
-  from.keep(layer, "ssm_x.weight", {ssm.rank + 2 * ssm.keys, ssm.inner});
-  from.keep(layer, "ssm_dt.weight", {ssm.inner, ssm.rank});
+  from.keep_matrix(layer, "ssm_x", {ssm.rank + 2 * ssm.keys, ssm.inner});
+  from.keep_matrix(layer, "ssm_dt", {ssm.inner, ssm.rank});
   from.keep(layer, "ssm_dt.bias", {ssm.inner});
   from.keep(layer, "ssm_a", {ssm.inner, ssm.keys});
   from.keep(layer, "ssm_d", {ssm.inner});
-  from.keep(layer, "ssm_out.weight", {width, ssm.inner});
+  from.keep_matrix(layer, "ssm_out", {width, ssm.inner});
   from.keep_if_there(layer, "ssm_dt_norm.weight", {ssm.rank});
   from.keep_if_there(layer, "ssm_b_norm.weight", {ssm.keys});
   from.keep_if_there(layer, "ssm_c_norm.weight", {ssm.keys});
@@ -39,10 +39,10 @@ Tensor mamba(const Blocks& blocks, const LayerWeights& w, const Tensor& x) {
   const Config& config = blocks.config();
   const SsmConfig& ssm = config.ssm;
   const int64_t rows = x.size(0);
-  const std::vector<Tensor> both = split(linear(x, w.other("ssm_in.weight")), 2, -1);
+  const std::vector<Tensor> both = split(blocks.project(x, w.matrix("ssm_in")), 2, -1);
   const Tensor seen = convolved(blocks, w, both[0], "ssm_conv1d", 0);
   std::vector<Tensor> parts =
-      split(linear(seen, w.other("ssm_x.weight")), {ssm.rank, ssm.keys, ssm.keys}, -1);
+      split(blocks.project(seen, w.matrix("ssm_x")), {ssm.rank, ssm.keys, ssm.keys}, -1);
   if (ssm.norms || w.other("ssm_dt_norm.weight"))
     for (size_t i = 0; i < parts.size(); ++i) {
       static constexpr const char* kNames[] = {"ssm_dt_norm.weight", "ssm_b_norm.weight",
@@ -50,13 +50,13 @@ Tensor mamba(const Blocks& blocks, const LayerWeights& w, const Tensor& x) {
       parts[i] = rms_norm(parts[i], w.other(kNames[i]), config.norm_epsilon);
     }
   const Tensor steps =
-      Blocks::softplus(linear(parts[0], w.other("ssm_dt.weight"), w.other("ssm_dt.bias")));
+      Blocks::softplus(blocks.project(parts[0], w.matrix("ssm_dt")) + w.other("ssm_dt.bias"));
   const Shape one_head = {rows, 1, ssm.inner};
   const Tensor y = selective_scan(parts[2].unsqueeze(1), parts[1].unsqueeze(1),
                                   seen.reshape(one_head), steps.reshape(one_head), w.other("ssm_a"),
                                   blocks.state(1), blocks.texts(x.device()))
                        .y.reshape({rows, ssm.inner});
-  return linear(swiglu(both[1], y + seen * w.other("ssm_d")), w.other("ssm_out.weight"));
+  return blocks.project(swiglu(both[1], y + seen * w.other("ssm_d")), w.matrix("ssm_out"));
 }
 
 std::vector<Shape> mamba2_states(const Config& config) {
@@ -68,14 +68,14 @@ std::vector<Shape> mamba2_states(const Config& config) {
 void load_mamba2(WeightLoader& from, LayerWeights& layer) {
   const SsmConfig& ssm = from.config().ssm;
   const int64_t width = from.config().width, mixed = ssm.inner + 2 * ssm.groups * ssm.keys;
-  from.keep(layer, "ssm_in.weight", {ssm.inner + mixed + ssm.rank, width});
+  from.keep_matrix(layer, "ssm_in", {ssm.inner + mixed + ssm.rank, width});
   from.keep(layer, "ssm_conv1d.weight", {mixed, ssm.taps});
   from.keep_if_there(layer, "ssm_conv1d.bias", {mixed});
   from.keep(layer, "ssm_dt.bias", {ssm.rank});
   from.keep(layer, "ssm_a", {ssm.rank});
   from.keep(layer, "ssm_d", {ssm.rank});
   from.keep_if_there(layer, "ssm_norm.weight", {ssm.groups, ssm.inner / ssm.groups});
-  from.keep(layer, "ssm_out.weight", {width, ssm.inner});
+  from.keep_matrix(layer, "ssm_out", {width, ssm.inner});
   // One for each channel, by group: what follows the scan is then one function of its elements.
   Tensor& d = layer.others["ssm_d"];
   d = d.reshape({ssm.rank, 1})
@@ -88,7 +88,7 @@ void load_mamba2(WeightLoader& from, LayerWeights& layer) {
 Tensor mamba2(const Blocks& blocks, const LayerWeights& w, const Tensor& x) {
   const SsmConfig& ssm = blocks.config().ssm;
   const int64_t rows = x.size(0), of_groups = ssm.groups * ssm.keys;
-  const std::vector<Tensor> parts = split(linear(x, w.other("ssm_in.weight")),
+  const std::vector<Tensor> parts = split(blocks.project(x, w.matrix("ssm_in")),
                                           {ssm.inner, ssm.inner + 2 * of_groups, ssm.rank}, -1);
   const std::vector<Tensor> mixed =
       split(convolved(blocks, w, parts[1], "ssm_conv1d", 0), {ssm.inner, of_groups, of_groups}, -1);
@@ -101,7 +101,7 @@ Tensor mamba2(const Blocks& blocks, const LayerWeights& w, const Tensor& x) {
                         y.reshape(by_group) + mixed[0].reshape(by_group) * w.other("ssm_d"));
   if (const Tensor norm = w.other("ssm_norm.weight"))
     gated = rms_norm(gated, {}, blocks.config().norm_epsilon) * norm;
-  return linear(gated.reshape({rows, ssm.inner}), w.other("ssm_out.weight"));
+  return blocks.project(gated.reshape({rows, ssm.inner}), w.matrix("ssm_out"));
 }
 
 }  // namespace prism::llm

@@ -38,24 +38,24 @@ class NemotronH : public Architecture {
     if (config.experts == 0) return from.feed_forward(layer);
     from.experts(layer);
     if (config.expert_width == 0) return;
-    from.keep(layer, kDown, {config.expert_width, config.width});
-    from.keep(layer, kUp, {config.width, config.expert_width});
+    from.keep_matrix(layer, kDown, {config.expert_width, config.width});
+    from.keep_matrix(layer, kUp, {config.width, config.expert_width});
   }
   Tensor layer(Blocks& blocks, const LayerWeights& w, const Tensor& x) const override {
     const Tensor input = blocks.norm(x, w.attention_norm);
     if (is_recurrent(blocks.config(), blocks.layer())) return x + mamba2(blocks, w, input);
     if (w.up) return x + blocks.feed_forward(w, input);
     if (!w.router) return x + blocks.attention(w, input);
-    if (!w.other(kDown)) return x + blocks.experts(w, input);
+    if (!w.matrix(kDown)) return x + blocks.experts(w, input);
     LayerWeights routed = w, shared;
     routed.shared_up = {};
     shared.up = w.shared_up, shared.down = w.shared_down;
-    const Tensor chosen = blocks.experts(routed, linear(input, w.other(kDown)), input);
-    return x + linear(chosen, w.other(kUp)) + blocks.feed_forward(shared, input);
+    const Tensor chosen = blocks.experts(routed, blocks.project(input, w.matrix(kDown)), input);
+    return x + blocks.project(chosen, w.matrix(kUp)) + blocks.feed_forward(shared, input);
   }
 
  private:
-  static constexpr const char *kDown = "ffn_latent_down.weight", *kUp = "ffn_latent_up.weight";
+  static constexpr const char *kDown = "ffn_latent_down", *kUp = "ffn_latent_up";
 };
 
 }  // namespace

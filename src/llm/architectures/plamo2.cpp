@@ -30,14 +30,14 @@ class Plamo2 : public TransformerArchitecture {
     const SsmConfig& ssm = config.ssm;
     const int64_t steps = step_width(config);
     if (!is_recurrent(config, from.layer())) return from.attention(layer);
-    from.keep(layer, "ssm_in.weight", {2 * ssm.inner, config.width});
+    from.keep_matrix(layer, "ssm_in", {2 * ssm.inner, config.width});
     from.keep(layer, "ssm_conv1d.weight", {ssm.inner, ssm.taps});
-    from.keep(layer, "ssm_x.weight", {steps + 2 * ssm.keys, ssm.inner});
-    from.keep(layer, "ssm_dt.weight", {ssm.rank, steps});
+    from.keep_matrix(layer, "ssm_x", {steps + 2 * ssm.keys, ssm.inner});
+    from.keep_matrix(layer, "ssm_dt", {ssm.rank, steps});
     from.keep(layer, "ssm_dt.bias", {ssm.rank});
     from.keep(layer, "ssm_a", {ssm.rank});
     from.keep(layer, "ssm_d", {ssm.rank});
-    from.keep(layer, "ssm_out.weight", {config.width, ssm.inner});
+    from.keep_matrix(layer, "ssm_out", {config.width, ssm.inner});
     from.keep(layer, "ssm_b_norm", {ssm.keys});
     from.keep(layer, "ssm_c_norm", {ssm.keys});
     from.keep(layer, "ssm_dt_norm", {steps});
@@ -49,21 +49,21 @@ class Plamo2 : public TransformerArchitecture {
     const int64_t rows = x.size(0), values = ssm.inner / ssm.rank;
     // The gate and the input of each head are side by side.
     const std::vector<Tensor> both =
-        split(linear(x, w.other("ssm_in.weight")).reshape({rows, ssm.rank, 2 * values}), 2, -1);
+        split(blocks.project(x, w.matrix("ssm_in")).reshape({rows, ssm.rank, 2 * values}), 2, -1);
     const Tensor seen = convolved(blocks, w, both[1].reshape({rows, ssm.inner}), "ssm_conv1d", 0);
-    const std::vector<Tensor> parts =
-        split(linear(seen, w.other("ssm_x.weight")), {ssm.keys, ssm.keys, step_width(config)}, -1);
+    const std::vector<Tensor> parts = split(blocks.project(seen, w.matrix("ssm_x")),
+                                            {ssm.keys, ssm.keys, step_width(config)}, -1);
     const auto normed = [&](const Tensor& part, const char* name) {
       return rms_norm(part, w.other(name), config.norm_epsilon);
     };
-    const Tensor steps =
-        linear(normed(parts[2], "ssm_dt_norm"), w.other("ssm_dt.weight"), w.other("ssm_dt.bias"));
+    const Tensor steps = blocks.project(normed(parts[2], "ssm_dt_norm"), w.matrix("ssm_dt")) +
+                         w.other("ssm_dt.bias");
     const Tensor by_head = seen.reshape({rows, ssm.rank, values});
     const Tensor y =
         scan_heads(blocks, w, by_head, steps, normed(parts[0], "ssm_b_norm").unsqueeze(1),
                    normed(parts[1], "ssm_c_norm").unsqueeze(1)) +
         by_head * w.other("ssm_d").reshape({1, ssm.rank, 1});
-    return linear(swiglu(both[0], y).reshape({rows, ssm.inner}), w.other("ssm_out.weight"));
+    return blocks.project(swiglu(both[0], y).reshape({rows, ssm.inner}), w.matrix("ssm_out"));
   }
 };
 

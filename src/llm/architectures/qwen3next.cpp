@@ -39,18 +39,18 @@ class Qwen35 : public TransformerArchitecture {
       return;
     }
     if (from.has_in_layer("attn_qkv.weight")) {
-      from.keep(layer, "attn_qkv.weight", {mixed, width});
-      from.keep(layer, "attn_gate.weight", {ssm.inner, width});
+      from.keep_matrix(layer, "attn_qkv", {mixed, width});
+      from.keep_matrix(layer, "attn_gate", {ssm.inner, width});
       from.leave_out("ssm_in.weight");  // the same in another order
     } else {
-      from.keep(layer, "ssm_in.weight", {mixed + ssm.inner, width});
+      from.keep_matrix(layer, "ssm_in", {mixed + ssm.inner, width});
     }
     load_gates(from, layer);
     from.keep(layer, "ssm_conv1d.weight", {mixed, ssm.taps});
     from.keep(layer, "ssm_dt.bias", {ssm.rank});
     from.keep(layer, "ssm_a", {ssm.rank});
     from.keep(layer, "ssm_norm.weight", {ssm.inner / ssm.rank});
-    from.keep(layer, "ssm_out.weight", {width, ssm.inner});
+    from.keep_matrix(layer, "ssm_out", {width, ssm.inner});
   }
   Tensor mix(Blocks& blocks, const LayerWeights& w, const Tensor& x) const override {
     if (!is_recurrent(blocks.config(), blocks.layer())) return blocks.attention(w, x);
@@ -71,7 +71,7 @@ class Qwen35 : public TransformerArchitecture {
                          .y;
     const Tensor gated =
         rms_norm(y, w.other("ssm_norm.weight"), epsilon) * silu(z.reshape(by_head));
-    return linear(gated.reshape({rows, ssm.inner}), w.other("ssm_out.weight"));
+    return blocks.project(gated.reshape({rows, ssm.inner}), w.matrix("ssm_out"));
   }
 
  protected:
@@ -80,24 +80,24 @@ class Qwen35 : public TransformerArchitecture {
   };
   virtual bool tiled_keys() const { return true; }
   virtual void load_gates(WeightLoader& from, LayerWeights& layer) const {
-    for (const char* name : {"ssm_beta.weight", "ssm_alpha.weight"})
-      from.keep(layer, name, {from.config().ssm.rank, from.config().width});
+    for (const char* name : {"ssm_beta", "ssm_alpha"})
+      from.keep_matrix(layer, name, {from.config().ssm.rank, from.config().width});
   }
   // Beta and alpha, [rows, heads].
-  virtual Two gates(const Blocks&, const LayerWeights& w, const Tensor& x) const {
-    return {linear(x, w.other("ssm_beta.weight")), linear(x, w.other("ssm_alpha.weight"))};
+  virtual Two gates(const Blocks& blocks, const LayerWeights& w, const Tensor& x) const {
+    return {blocks.project(x, w.matrix("ssm_beta")), blocks.project(x, w.matrix("ssm_alpha"))};
   }
 
  private:
   // Queries, keys and values together, and the output's gate. Older files have all in one matrix,
   // group by group.
   static Two projected(const Blocks& blocks, const LayerWeights& w, const Tensor& x) {
-    if (const Tensor qkv = w.other("attn_qkv.weight"))
-      return {linear(x, qkv), linear(x, w.other("attn_gate.weight"))};
+    if (const Linear& qkv = w.matrix("attn_qkv"))
+      return {blocks.project(x, qkv), blocks.project(x, w.matrix("attn_gate"))};
     const SsmConfig& ssm = blocks.config().ssm;
     const int64_t rows = x.size(0), values = ssm.inner / ssm.groups;
     const std::vector<Tensor> parts =
-        split(linear(x, w.other("ssm_in.weight")).reshape({rows, ssm.groups, -1}),
+        split(blocks.project(x, w.matrix("ssm_in")).reshape({rows, ssm.groups, -1}),
               {ssm.keys, ssm.keys, values, values}, -1);
     std::vector<Tensor> flat;
     for (const Tensor& each : parts) flat.push_back(each.reshape({rows, -1}));
@@ -109,13 +109,13 @@ class Qwen3Next : public Qwen35 {
  protected:
   bool tiled_keys() const override { return false; }
   void load_gates(WeightLoader& from, LayerWeights& layer) const override {
-    from.keep(layer, "ssm_ba.weight", {2 * from.config().ssm.rank, from.config().width});
+    from.keep_matrix(layer, "ssm_ba", {2 * from.config().ssm.rank, from.config().width});
   }
   Two gates(const Blocks& blocks, const LayerWeights& w, const Tensor& x) const override {
     const SsmConfig& ssm = blocks.config().ssm;
     const int64_t rows = x.size(0);
     const std::vector<Tensor> both =
-        split(linear(x, w.other("ssm_ba.weight")).reshape({rows, ssm.groups, -1}), 2, -1);
+        split(blocks.project(x, w.matrix("ssm_ba")).reshape({rows, ssm.groups, -1}), 2, -1);
     return {both[0].reshape({rows, ssm.rank}), both[1].reshape({rows, ssm.rank})};
   }
 };

@@ -66,7 +66,7 @@ bool is_recurrent(const Config& config, int64_t layer) { return !config.at(layer
 Tensor convolved(const Blocks& blocks, const LayerWeights& w, const Tensor& x, const char* name,
                  size_t state) {
   const std::string weight = std::string(name) + ".weight", bias = std::string(name) + ".bias";
-  return short_conv(x, cast(w.other(weight), DType::f32), w.other(bias), blocks.state(state),
+  return short_conv(x, w.other(weight), w.other(bias), blocks.state(state),
                     blocks.texts(x.device()), {.silu = true})
       .y;
 }
@@ -99,8 +99,7 @@ Tensor previous_rows(const Blocks& blocks, const LayerWeights& w, const Tensor& 
 
 void load_mixed_rows(LayerWeights& layer, const char* weight) {
   Tensor& taps = layer.others[weight];
-  const Tensor before = cast(taps, DType::f32);
-  taps = stack({before, 1.0 - before}, -1);
+  taps = stack({taps, 1.0 - taps}, -1);
   eval({taps});
 }
 

@@ -44,7 +44,7 @@ class Rwkv6 : public Architecture {
     layer.attention_norm = from.norm("attn_norm");
     layer.feed_forward_norm = from.norm(in_qwen_ ? "ffn_norm" : "attn_norm_2");
     load_previous_rows(from, layer);
-    from.keep(layer, "time_mix_w1.weight", {5 * mixed, width});
+    from.keep_matrix(layer, "time_mix_w1", {5 * mixed, width});
     from.keep(layer, "time_mix_w2.weight", {5, width, mixed});
     from.keep(layer, "time_mix_lerp_x.weight", {width});
     const bool fused = from.has_in_layer("time_mix_lerp_fused.weight");
@@ -57,25 +57,24 @@ class Rwkv6 : public Architecture {
         from.keep(layer, each, {width});
     }
     from.keep(layer, "time_mix_decay.weight", {width});
-    from.keep(layer, "time_mix_decay_w1.weight", {decayed, width});
-    from.keep(layer, "time_mix_decay_w2.weight", {width, decayed});
+    from.keep_matrix(layer, "time_mix_decay_w1", {decayed, width});
+    from.keep_matrix(layer, "time_mix_decay_w2", {width, decayed});
     const int64_t given = config.ssm.groups * config.ssm.keys;
     for (const char* name : {"time_mix_key", "time_mix_value"}) {
-      from.keep(layer, std::string(name) + ".weight", {given, width});
+      from.keep_matrix(layer, name, {given, width});
       from.keep_if_there(layer, std::string(name) + ".bias", {given});
     }
     from.keep_if_there(layer, "time_mix_receptance.bias", {width});
-    for (const char* name :
-         {"time_mix_receptance.weight", "time_mix_gate.weight", "time_mix_output.weight"})
-      from.keep(layer, name, {width, width});
+    for (const char* name : {"time_mix_receptance", "time_mix_gate", "time_mix_output"})
+      from.keep_matrix(layer, name, {width, width});
     if (in_qwen_) return from.feed_forward(layer);
     from.keep(layer, "time_mix_first.weight", {config.ssm.rank, config.ssm.keys});
-    from.keep(layer, "channel_mix_receptance.weight", {width, width});
+    from.keep_matrix(layer, "channel_mix_receptance", {width, width});
     for (const char* name : {"time_mix_ln.weight", "time_mix_ln.bias", "channel_mix_lerp_k.weight",
                              "channel_mix_lerp_r.weight"})
       from.keep(layer, name, {width});
-    from.keep(layer, "channel_mix_key.weight", {wide, width});
-    from.keep(layer, "channel_mix_value.weight", {width, wide});
+    from.keep_matrix(layer, "channel_mix_key", {wide, width});
+    from.keep_matrix(layer, "channel_mix_value", {width, wide});
   }
   Tensor layer(Blocks& blocks, const LayerWeights& w, const Tensor& x) const override {
     const Tensor seen = x + time_mix(blocks, w, blocks.norm(x, w.attention_norm));
@@ -83,11 +82,11 @@ class Rwkv6 : public Architecture {
     if (in_qwen_) return seen + blocks.feed_forward(w, input);
     const Tensor change = previous_rows(blocks, w, input, 2) - input;
     const auto mixed = [&](const char* name) { return input + change * w.other(name); };
-    const Tensor key =
-        square(relu(linear(mixed("channel_mix_lerp_k.weight"), w.other("channel_mix_key.weight"))));
+    const Tensor key = square(
+        relu(blocks.project(mixed("channel_mix_lerp_k.weight"), w.matrix("channel_mix_key"))));
     const Tensor gate = sigmoid(
-        linear(mixed("channel_mix_lerp_r.weight"), w.other("channel_mix_receptance.weight")));
-    const Tensor result = seen + gate * linear(key, w.other("channel_mix_value.weight"));
+        blocks.project(mixed("channel_mix_lerp_r.weight"), w.matrix("channel_mix_receptance")));
+    const Tensor result = seen + gate * blocks.project(key, w.matrix("channel_mix_value"));
     const int64_t every = blocks.config().rescale_every;
     return every > 0 && (blocks.layer() + 1) % every == 0 ? result * 0.5 : result;
   }
@@ -100,8 +99,8 @@ class Rwkv6 : public Architecture {
     const int64_t rows = x.size(0), width = blocks.config().width;
     const Tensor change = previous_rows(blocks, w, x, 0) - x;
     // How much of the row before each projection sees, which the row itself decides.
-    const Tensor by =
-        tanh(linear(x + change * w.other("time_mix_lerp_x.weight"), w.other("time_mix_w1.weight")));
+    const Tensor by = tanh(
+        blocks.project(x + change * w.other("time_mix_lerp_x.weight"), w.matrix("time_mix_w1")));
     const std::vector<Tensor> bys = split(by, 5, -1);
     const Tensor second = w.other("time_mix_w2.weight"),
                  fused = w.other("time_mix_lerp_fused.weight");
@@ -112,21 +111,22 @@ class Rwkv6 : public Architecture {
       return x + change * (linear(bys[at], second.select(0, i)) + base);
     };
     const Shape heads = {rows, ssm.rank, ssm.keys};
-    const auto shared = [&](const Tensor& row, const std::string& name) {
-      const Tensor each = linear(row, w.other(name + ".weight"), w.other(name + ".bias"));
-      const Tensor of_groups = each.reshape({rows, ssm.groups, ssm.keys});
+    const auto biased = [&](const Tensor& row, const std::string& name) {
+      const Tensor each = blocks.project(row, w.matrix(name)), bias = w.other(name + ".bias");
+      return bias ? each + bias : each;
+    };
+    const auto shared = [&](const Tensor& row, const char* name) {
+      const Tensor of_groups = biased(row, name).reshape({rows, ssm.groups, ssm.keys});
       return ssm.groups == ssm.rank ? of_groups : repeat(of_groups, ssm.rank / ssm.groups, 1);
     };
     Tensor k = shared(mixed(1), "time_mix_key");
     const Tensor v = shared(mixed(2), "time_mix_value");
-    const Tensor r =
-        linear(mixed(3), w.other("time_mix_receptance.weight"), w.other("time_mix_receptance.bias"))
-            .reshape(heads);
-    const Tensor opening = linear(mixed(4), w.other("time_mix_gate.weight"));
+    const Tensor r = biased(mixed(3), "time_mix_receptance").reshape(heads);
+    const Tensor opening = blocks.project(mixed(4), w.matrix("time_mix_gate"));
     const Tensor gate = in_qwen_ ? sigmoid(opening) : silu(opening);
-    const Tensor rate = linear(tanh(linear(mixed(0), w.other("time_mix_decay_w1.weight"))),
-                               w.other("time_mix_decay_w2.weight")) +
-                        w.other("time_mix_decay.weight");
+    const Tensor slow = tanh(blocks.project(mixed(0), w.matrix("time_mix_decay_w1")));
+    const Tensor rate =
+        blocks.project(slow, w.matrix("time_mix_decay_w2")) + w.other("time_mix_decay.weight");
     const Tensor decay = exp(-exp(rate)).reshape(heads);
     if (in_qwen_) {
       // What a key gives is what the decay takes; the row itself counts, and there is no norm.
@@ -134,7 +134,7 @@ class Rwkv6 : public Architecture {
       const double scale = 1 / std::sqrt(static_cast<double>(ssm.keys));
       const Tensor y =
           state_scan(r * scale, k, v, decay, blocks.state(1), blocks.texts(x.device())).y;
-      return linear(y.reshape({rows, width}) * gate, w.other("time_mix_output.weight"));
+      return blocks.project(y.reshape({rows, width}) * gate, w.matrix("time_mix_output"));
     }
     const Tensor before = state_scan(r, k, v, decay, blocks.state(1), blocks.texts(x.device()),
                                      {.reads_before = true})
@@ -144,7 +144,7 @@ class Rwkv6 : public Architecture {
     const Tensor normed =
         layer_norm(y, {}, {}, 64e-5).reshape({rows, width}) * w.other("time_mix_ln.weight") +
         w.other("time_mix_ln.bias");
-    return linear(normed * gate, w.other("time_mix_output.weight"));
+    return blocks.project(normed * gate, w.matrix("time_mix_output"));
   }
 
   bool in_qwen_;

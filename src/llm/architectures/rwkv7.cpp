@@ -33,13 +33,13 @@ class Rwkv7 : public Architecture {
     // Pairs of narrow matrices; their rank is that of the file.
     const bool gated = !in_qwen_ || from.has_in_layer("time_mix_g1.weight");
     for (const char* name : {"time_mix_w", "time_mix_a", "time_mix_v", "time_mix_g"}) {
-      const std::string first = std::string(name) + "1.weight";
-      if (!gated && first == "time_mix_g1.weight") continue;
+      const std::string first = std::string(name) + "1", second = std::string(name) + "2";
+      if (!gated && first == "time_mix_g1") continue;
       const GgufTensor* found =
-          from.file().find_tensor("blk." + std::to_string(from.layer()) + "." + first);
+          from.file().find_tensor("blk." + std::to_string(from.layer()) + "." + first + ".weight");
       const int64_t rank = found && found->shape.rank() == 2 ? found->shape[0] : 1;
-      from.keep(layer, first, {rank, width});
-      from.keep(layer, std::string(name) + "2.weight", {width, rank});
+      from.keep_matrix(layer, first, {rank, width});
+      from.keep_matrix(layer, second, {width, rank});
     }
     from.keep(layer, "time_mix_lerp_fused.weight", {gated ? 6 : 5, width});
     load_mixed_rows(layer, "time_mix_lerp_fused.weight");
@@ -48,22 +48,22 @@ class Rwkv7 : public Architecture {
       from.keep(layer, name, {width});
     for (const char* name : {"time_mix_ln.weight", "time_mix_ln.bias"})
       if (!in_qwen_ || from.has_in_layer("time_mix_ln.weight")) from.keep(layer, name, {width});
-    for (const char* name : {"time_mix_key.weight", "time_mix_value.weight",
-                             "time_mix_receptance.weight", "time_mix_output.weight"})
-      from.keep(layer, name, {width, width});
+    for (const char* name :
+         {"time_mix_key", "time_mix_value", "time_mix_receptance", "time_mix_output"})
+      from.keep_matrix(layer, name, {width, width});
     if (in_qwen_) return from.feed_forward(layer);
     from.keep(layer, "channel_mix_lerp_k.weight", {width});
     load_mixed_rows(layer, "channel_mix_lerp_k.weight");
-    from.keep(layer, "channel_mix_key.weight", {wide, width});
-    from.keep(layer, "channel_mix_value.weight", {width, wide});
+    from.keep_matrix(layer, "channel_mix_key", {wide, width});
+    from.keep_matrix(layer, "channel_mix_value", {width, wide});
   }
   Tensor layer(Blocks& blocks, const LayerWeights& w, const Tensor& x) const override {
     const Tensor seen = x + time_mix(blocks, w, blocks.norm(x, w.attention_norm));
     const Tensor input = blocks.norm(seen, w.feed_forward_norm);
     if (in_qwen_) return seen + blocks.feed_forward(w, input);
     const Tensor mixed = mixed_rows(blocks, w, input, "channel_mix_lerp_k.weight", 2);
-    const Tensor key = square(relu(linear(mixed, w.other("channel_mix_key.weight"))));
-    return seen + linear(key, w.other("channel_mix_value.weight"));
+    const Tensor key = square(relu(blocks.project(mixed, w.matrix("channel_mix_key"))));
+    return seen + blocks.project(key, w.matrix("channel_mix_value"));
   }
 
  private:
@@ -72,29 +72,27 @@ class Rwkv7 : public Architecture {
     const int64_t rows = x.size(0), width = blocks.config().width;
     const Tensor all = mixed_rows(blocks, w, x, "time_mix_lerp_fused.weight", 0);
     const auto mixed = [&](int64_t i) { return all.select(0, i); };
-    const auto narrow = [&](const Tensor& rows_in, const char* first) {
-      return linear(rows_in, w.other(first));
+    const auto by = [&](const char* name, const Tensor& rows_in) {
+      return blocks.project(rows_in, w.matrix(name));
     };
-    const Tensor r = linear(mixed(0), w.other("time_mix_receptance.weight"));
-    const Tensor rate = linear(tanh(narrow(mixed(1), "time_mix_w1.weight")),
-                               w.other("time_mix_w2.weight"), w.other("time_mix_w0.weight"));
+    const Tensor r = by("time_mix_receptance", mixed(0));
+    const Tensor rate =
+        by("time_mix_w2", tanh(by("time_mix_w1", mixed(1)))) + w.other("time_mix_w0.weight");
     constexpr double kSlowest = -0.606531;  // -exp(-0.5): the decay is at least exp of it
     const Tensor decay = exp(sigmoid(rate) * kSlowest);
-    const Tensor key = linear(mixed(2), w.other("time_mix_key.weight"));
+    const Tensor key = by("time_mix_key", mixed(2));
     const Tensor row_v = mixed(3);
-    Tensor v = linear(row_v, w.other("time_mix_value.weight"));
+    Tensor v = by("time_mix_value", row_v);
     // Later layers mix in the values of the first.
     if (blocks.layer() == 0) {
       blocks.carried = v;
     } else {
       const Tensor part =
-          sigmoid(linear(narrow(row_v, "time_mix_v1.weight"), w.other("time_mix_v2.weight"),
-                         w.other("time_mix_v0.weight")));
+          sigmoid(by("time_mix_v2", by("time_mix_v1", row_v)) + w.other("time_mix_v0.weight"));
       v = v + (blocks.carried.to(x.device()) - v) * part;
     }
     const Tensor rate_in =
-        sigmoid(linear(narrow(mixed(4), "time_mix_a1.weight"), w.other("time_mix_a2.weight"),
-                       w.other("time_mix_a0.weight")));
+        sigmoid(by("time_mix_a2", by("time_mix_a1", mixed(4))) + w.other("time_mix_a0.weight"));
     const Shape heads = {rows, ssm.rank, ssm.keys};
     const Tensor removed =
         unit_length((key * w.other("time_mix_k_k.weight")).reshape(heads), 1e-12);
@@ -110,9 +108,9 @@ class Rwkv7 : public Architecture {
     const Tensor weights = w.other("time_mix_r_k.weight").reshape({1, ssm.rank, ssm.keys});
     const Tensor own = (row_sum(k * read * weights) * given).reshape({rows, width});
     seen = seen + own;
-    if (const Tensor second = w.other("time_mix_g2.weight"))
-      seen = seen * linear(sigmoid(narrow(mixed(5), "time_mix_g1.weight")), second);
-    return linear(seen, w.other("time_mix_output.weight"));
+    if (w.matrix("time_mix_g2"))
+      seen = seen * by("time_mix_g2", sigmoid(by("time_mix_g1", mixed(5))));
+    return by("time_mix_output", seen);
   }
 
   bool in_qwen_;

@@ -96,7 +96,7 @@ class T5Encoder : public EncoderArchitecture {
     std::vector<int32_t> places;
     for (int64_t distance = -kFarthest; distance <= kFarthest; ++distance)
       places.push_back(bucket_of(distance, buckets, both_ways));
-    const Tensor of = cast(layer.others.extract(kName).mapped(), DType::f32);
+    const Tensor of = layer.others.extract(kName).mapped();
     return gather_rows(of, from_vector(places, {std::ssize(places)}, from.device())).eval();
   }
 };

@@ -115,22 +115,23 @@ VendorProducts vendor_products(const GgufFile& file, const Device& device, int64
   VendorProducts found;
   if (device.info().is_cpu) return found;
   for (const GgufTensor& tensor : file.tensors()) {
-    if (layer_of_tensor(tensor.name) < 0 || tensor.shape.rank() != 2 || !tensor.is_supported() ||
-        !(tensor.type.is_block() || is_product_type(tensor.type.plain())))
+    const std::optional<ElementType> type = loaded_type(tensor);
+    if (layer_of_tensor(tensor.name) < 0 || tensor.shape.rank() != 2 || !type ||
+        !(type->is_block() || is_product_type(type->plain())))
       continue;
     const uint64_t unpacked =
-        tensor.type.is_block() ? 2 * static_cast<uint64_t>(tensor.shape.elements()) : 0;
+        type->is_block() ? 2 * static_cast<uint64_t>(tensor.shape.elements()) : 0;
     if (found.any && unpacked <= found.unpacked_bytes) continue;
     NativeProduct product;
     product.m = static_cast<uint32_t>(rows);
     product.n = static_cast<uint32_t>(tensor.shape[0]);
     product.k = static_cast<uint32_t>(tensor.shape[1]);
     product.transpose_b = true;
-    product.a_type = product.b_type = tensor.type.is_block() ? DType::f16 : tensor.type.plain();
+    product.a_type = product.b_type = type->is_block() ? DType::f16 : type->plain();
     product.c_type = DType::f32;
     if (device.supports(product))
       found = {true, std::max(found.unpacked_bytes, unpacked)};
-    else if (tensor.type != ElementType(DType::f32))
+    else if (*type != ElementType(DType::f32))
       found.unpacked_bytes =
           std::max(found.unpacked_bytes,
                    unpacked_weight_bytes(device.info(), rows, tensor.shape.elements()));
@@ -151,8 +152,8 @@ int64_t positive(const GgufFile& file, const std::string& key, int64_t value) {
 bool is_expert(std::string_view name) { return name.find("_exps.") != std::string_view::npos; }
 
 uint64_t stored_bytes(const GgufTensor& tensor, const Device& device) {
-  if (!tensor.is_supported()) return tensor.bytes;
-  return storage_bytes(tensor.shape, loaded_type(tensor.type), device);
+  const std::optional<ElementType> type = loaded_type(tensor);
+  return type ? storage_bytes(tensor.shape, *type, device) : tensor.bytes;
 }
 
 }  // namespace

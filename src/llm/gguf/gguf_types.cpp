@@ -3,6 +3,8 @@
 
 #include <array>
 
+#include "llm/gguf/expanded_types.h"
+
 namespace prism::llm {
 
 namespace {
@@ -43,6 +45,8 @@ constexpr std::array kTypes = {
     GgufTensorType{35, "tq2_0", 256, 66, B::tq2_0},
     GgufTensorType{39, "mxfp4", 32, 17, B::mxfp4},
     GgufTensorType{40, "nvfp4", 64, 36, B::nvfp4},
+    GgufTensorType{41, "q1_0", 128, 18, std::nullopt},
+    GgufTensorType{42, "q2_0", 64, 18, std::nullopt},
 };
 
 }  // namespace
@@ -62,6 +66,12 @@ std::optional<uint32_t> gguf_number(ElementType type) {
 ElementType loaded_type(ElementType type) {
   if (type.is_block() || type == DType::f16 || type == DType::bf16) return type;
   return DType::f32;
+}
+
+std::optional<ElementType> loaded_type(const GgufTensor& tensor) {
+  if (const auto type = expanded_type(tensor.gguf_type)) return type;
+  if (!tensor.is_supported()) return std::nullopt;
+  return loaded_type(tensor.type);
 }
 
 }  // namespace prism::llm

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "prism/element_type.h"
+#include "prism/llm/gguf.h"
 
 namespace prism::llm {
 
@@ -23,5 +24,8 @@ std::optional<uint32_t> gguf_number(ElementType type);
 // The type in which a loaded model keeps weights: f32 for integers and f64, which products and
 // norms do not take, else the type itself.
 ElementType loaded_type(ElementType type);
+// The same of a tensor of a file, which may be expanded (expanded_types.h); none for types that
+// Prism cannot compute with.
+std::optional<ElementType> loaded_type(const GgufTensor& tensor);
 
 }  // namespace prism::llm

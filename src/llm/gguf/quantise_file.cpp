@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/system/thread_pool.h"
+#include "llm/gguf/gguf_types.h"
 #include "llm/gguf/gguf_writer.h"
 #include "llm/gguf/tensor_floats.h"
 #include "tensor/cpu_pool.h"
@@ -74,7 +75,7 @@ QuantiseResult quantise_file(const GgufFile& file, const std::string& to, const 
       continue;
     }
     const ElementType type = *types[i];
-    if (tensor.is_supported() && !is_fine(tensor.type) && !options.requantise)
+    if (const auto loaded = loaded_type(tensor); loaded && !is_fine(*loaded) && !options.requantise)
       throw Error(ErrorCode::kInvalidArgument,
                   fmt::format("{}: tensor {} is already quantised to {}; start from a file in F32, "
                               "F16, BF16 or Q8_0, or allow it to be quantised again (--requantize)",

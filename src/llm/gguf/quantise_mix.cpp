@@ -43,7 +43,9 @@ bool is_sensitive(int64_t layer, int64_t layers) {
 
 bool is_quantised(const GgufTensor& tensor) {
   const std::string_view name = tensor.name;
-  if (tensor.shape.rank() < 2 || !name.ends_with(".weight") || tensor.shape.elements() == 0)
+  // A vector may have axes of length 1 in front.
+  if (tensor.shape.rank() < 2 || tensor.shape.elements() <= tensor.shape[-1] ||
+      !name.ends_with(".weight"))
     return false;
   // Tables of integers, such as the experts of each token, are not weights.
   if (!tensor.type.is_block() && !is_float(tensor.type.plain())) return false;
@@ -51,8 +53,13 @@ bool is_quantised(const GgufTensor& tensor) {
   for (const char* large :
        {"ssm_in.weight", "ssm_out.weight", "conv.in_proj.weight", "conv.out_proj.weight"})
     if (name.ends_with(large)) return true;
-  for (const char* kept : {"_norm", "ffn_gate_inp", "position_embd", "token_types", "conv", "ssm",
-                           "attn_rel_b", "compressor_ape", "hc_"})
+  for (const char* kept :
+       {"_norm", "ffn_gate_inp", "position_embd", "token_types", "conv", "ssm", "attn_rel_b",
+        "compressor_ape", "hc_", "altup", "laurel", "per_layer_model_proj", "indexer.q_proj",
+        "indexer.k_proj",
+        // RWKV's narrow matrices, which mix rows and make decays.
+        "time_mix_first", "time_mix_lerp", "time_mix_decay", "time_mix_w", "time_mix_a",
+        "time_mix_v0", "time_mix_v1", "time_mix_v2", "time_mix_g1", "time_mix_g2"})
     if (name.find(kept) != std::string_view::npos) return false;
   return true;
 }

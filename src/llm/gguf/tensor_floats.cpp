@@ -1,6 +1,8 @@
 // Decodes and encodes the elements of tensors piece by piece.
 #include "llm/gguf/tensor_floats.h"
 
+#include "llm/gguf/expanded_types.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -96,7 +98,8 @@ void from_floats(ElementType type, std::span<const float> values, uint64_t rows,
 void for_each_piece(
     const GgufFile& file, const GgufTensor& tensor, ThreadPool& pool,
     const std::function<void(uint64_t first_row, uint64_t rows, std::span<const float>)>& use) {
-  if (!tensor.is_supported())
+  const std::optional<ElementType> expands = expanded_type(tensor.gguf_type);
+  if (!tensor.is_supported() && !expands)
     throw Error(ErrorCode::kNotSupported,
                 fmt::format("{}: tensor {} is of type {}, which Prism cannot read", file.path(),
                             tensor.name, tensor.type_name()));
@@ -110,7 +113,12 @@ void for_each_piece(
   for (uint64_t row = 0; row < rows; row += at_once) {
     const uint64_t count = std::min(at_once, rows - row);
     const std::span<float> to = std::span(piece).first(count * columns);
-    to_floats(tensor.type, from + row * tensor.type.row_bytes(columns), to, pool);
+    const std::byte* const rows_from = from + row * (tensor.bytes / rows);
+    if (expands)
+      to_floats(*expands, expanded(tensor.gguf_type, rows_from, count * columns, pool).get(), to,
+                pool);
+    else
+      to_floats(tensor.type, rows_from, to, pool);
     use(row, count, to);
   }
 }

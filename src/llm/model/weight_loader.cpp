@@ -49,11 +49,16 @@ Tensor WeightLoader::take(bool is_required, const std::string& name, const Shape
   return is_required || has(name) ? take(name, shape, device) : Tensor();
 }
 
+Tensor WeightLoader::take_numbers(bool is_required, const std::string& name, const Shape& shape,
+                                  const Device& device) {
+  return is_required || has(name) ? take_numbers(name, shape, device) : Tensor();
+}
+
 Norm WeightLoader::take_norm(const std::string& name, const Device& device, int64_t length) {
   const Shape shape = {length > 0 ? length : config_.width};
   const bool is_bare = !has(name + ".weight") && has(name);  // some files leave ".weight" out
-  return {take(is_bare ? name : name + ".weight", shape, device),
-          take(required_.norm_bias, name + ".bias", shape, device)};
+  return {take_numbers(is_bare ? name : name + ".weight", shape, device),
+          take_numbers(required_.norm_bias, name + ".bias", shape, device)};
 }
 
 Tensor WeightLoader::take(const std::string& name, const Shape& shape, const Device& device) {
@@ -63,12 +68,19 @@ Tensor WeightLoader::take(const std::string& name, const Shape& shape, const Dev
   return placed(change->added_to(take_plain(name, shape, Device::cpu())), device);
 }
 
+Tensor WeightLoader::take_numbers(const std::string& name, const Shape& shape,
+                                  const Device& device) {
+  if (adapters_ && adapters_->find(name)) return take(name, shape, device);
+  return take_plain(name, shape, device, true);
+}
+
 Linear WeightLoader::take_linear(const std::string& name, const Shape& shape,
                                  const Device& device) {
-  Linear result = {take_plain(name, shape, device), {}};
-  result.name = name;
-  if (const LowRank* const change = adapters_ ? adapters_->find(name) : nullptr) {
-    adapted_.insert(name);
+  Linear result = {take_plain(name + ".weight", shape, device)};
+  result.name = name + ".weight";
+  result.scale = scale_of(name, shape.rank() == 3 ? shape[0] : 1, device);
+  if (const LowRank* const change = adapters_ ? adapters_->find(result.name) : nullptr) {
+    adapted_.insert(result.name);
     result.lora_a = placed(change->a, device);
     result.lora_b = placed(change->b, device);
   }
@@ -82,7 +94,8 @@ Tensor WeightLoader::placed(Tensor tensor, const Device& device) {
   return tensor.to(device);
 }
 
-Tensor WeightLoader::take_plain(const std::string& name, const Shape& shape, const Device& device) {
+Tensor WeightLoader::take_plain(const std::string& name, const Shape& shape, const Device& device,
+                                bool as_numbers) {
   const GgufTensor* found = file_.find_tensor(name);
   if (!found)
     throw Error(ErrorCode::kNotFound,
@@ -91,8 +104,9 @@ Tensor WeightLoader::take_plain(const std::string& name, const Shape& shape, con
                             name, config_.architecture));
   taken_.insert(name);
   Tensor tensor = file_.tensor(*found);
-  if (const ElementType type = loaded_type(tensor.type()); type != tensor.type())
-    tensor = cast(tensor, type.plain()).eval();
+  const ElementType type = as_numbers ? DType::f32 : loaded_type(tensor.type());
+  if (type != tensor.type())
+    tensor = (tensor.type().is_block() ? dequantise(tensor) : cast(tensor, type.plain())).eval();
   if (!(tensor.shape() == shape)) {
     // A vector may be stored as a matrix, and any tensor with more or fewer axes of length 1.
     if (tensor.elements() != shape.elements() ||
@@ -139,21 +153,20 @@ void WeightLoader::norms(const NormNames& names, LayerWeights& layer) {
 }
 
 Linear WeightLoader::linear(const std::string& name, int64_t out, int64_t in, bool needs_bias) {
-  Linear result = take_linear(in_layer(name + ".weight"), {out, in}, device_);
+  Linear result = take_linear(in_layer(name), {out, in}, device_);
   result.bias = take(needs_bias, in_layer(name + ".bias"), {out}, device_);
-  result.scale = scale_of(name, 1, device_);
   return result;
 }
 
 Tensor WeightLoader::scale_of(const std::string& name, int64_t count, const Device& device) {
-  const GgufTensor* found = file_.find_tensor(in_layer(name + ".scale"));
+  const GgufTensor* found = file_.find_tensor(name + ".scale");
   // gemma4 has a vector of this name beside its router: not a factor of the matrix.
   if (!found || found->shape.elements() != count) return {};
   return take(found->name, {count}, device);
 }
 
 Tensor WeightLoader::vector(bool is_required, const std::string& name, int64_t length) {
-  return take(is_required, in_layer(name + ".weight"), {length}, device_);
+  return take_numbers(is_required, in_layer(name + ".weight"), {length}, device_);
 }
 
 Norm WeightLoader::head_norm(const std::string& name, int64_t heads) {
@@ -165,8 +178,8 @@ Norm WeightLoader::head_norm(const std::string& name, int64_t heads) {
     shape = {heads * dim};
     if (found->shape.rank() == 2) shape = {heads, dim};
   }
-  return {take(in_layer(name + ".weight"), shape, device_),
-          take(false, in_layer(name + ".bias"), shape, device_)};
+  return {take_numbers(in_layer(name + ".weight"), shape, device_),
+          take_numbers(false, in_layer(name + ".bias"), shape, device_)};
 }
 
 void WeightLoader::attention(LayerWeights& layer, bool with_head_norms) {
@@ -265,7 +278,7 @@ CompressorWeights WeightLoader::compressor(const std::string& name, int64_t leng
   CompressorWeights result;
   result.values = linear(name + "_kv", rows, config_.width);
   result.scores = linear(name + "_gate", rows, config_.width);
-  result.places = take_in_layer(name + "_ape.weight", {sizes.compression, rows});
+  result.places = take_numbers(in_layer(name + "_ape.weight"), {sizes.compression, rows}, device_);
   result.norm = norm(name + "_norm", length);
   return result;
 }
@@ -288,11 +301,9 @@ void WeightLoader::feed_forward_or_experts(LayerWeights& layer) {
 }
 
 Linear WeightLoader::expert_linear(const std::string& name, int64_t out, int64_t in) {
-  Linear result =
-      take_linear(in_layer(name + ".weight"), {config_.experts, out, in}, expert_device_);
+  Linear result = take_linear(in_layer(name), {config_.experts, out, in}, expert_device_);
   result.bias = take(required_.feed_forward_bias, in_layer(name + ".bias"), {config_.experts, out},
                      expert_device_);
-  result.scale = scale_of(name, config_.experts, expert_device_);
   return result;
 }
 
@@ -331,34 +342,50 @@ Tensor LayerWeights::other(std::string_view name) const {
   return found == others.end() ? Tensor() : found->second;
 }
 
+const Linear& LayerWeights::matrix(std::string_view name) const {
+  static const Linear kNone;
+  const auto found = matrices.find(name);
+  return found == matrices.end() ? kNone : found->second;
+}
+
 Tensor WeightLoader::take_in_layer(const std::string& name, const Shape& shape) {
   return take(in_layer(name), shape, device_);
 }
 
 void WeightLoader::keep(LayerWeights& layer, const std::string& name, const Shape& shape) {
-  layer.others[name] = take_in_layer(name, shape);
+  layer.others[name] = take_numbers(in_layer(name), shape, device_);
 }
 
 void WeightLoader::keep_if_there(LayerWeights& layer, const std::string& name, const Shape& shape) {
   if (has_in_layer(name)) keep(layer, name, shape);
 }
 
-void WeightLoader::leave_out(const std::string& name) { taken_.insert(in_layer(name)); }
+void WeightLoader::keep_matrix(LayerWeights& layer, const std::string& name, const Shape& shape) {
+  layer.matrices[name] = take_linear(in_layer(name), shape, device_);
+}
+
+void WeightLoader::leave_out(const std::string& name) {
+  taken_.insert(in_layer(name));
+  if (name.ends_with(".weight"))
+    taken_.insert(in_layer(name.substr(0, name.rfind('.')) + ".scale"));
+}
 
 void WeightLoader::check_all_taken() const {
-  // Frequencies are read as numbers, and converters of old wrote those of each layer. Scales of
-  // inputs are for hardware that multiplies 4-bit floats; here inputs have scales of their own.
+  // Frequencies are read as numbers; those that converters of old wrote for each layer follow from
+  // their base. Scales of inputs are for hardware that multiplies 4-bit floats; here inputs have
+  // scales of their own.
   const auto is_harmless = [](std::string_view name) {
     return name == "rope_freqs.weight" || name.starts_with("rope_factors_") ||
-           name.ends_with(".attn_rot_embd.weight") || name.ends_with(".rope_freqs.weight") ||
-           name.ends_with(".input_scale");
+           name.ends_with(".attn_rot_embd.weight") || name.ends_with(".input_scale");
   };
-  // Layers beyond the last propose tokens (leave_out_proposing_layers).
-  const auto is_beyond = [&](std::string_view name) {
-    return name.starts_with("blk.") && layer_of_tensor(name) >= config_.blocks();
+  // Layers of the file beyond the last propose tokens (leave_out_proposing_layers).
+  const int64_t in_file = file_.integer_or(config_.architecture + ".block_count", 0);
+  const auto proposes = [&](std::string_view name) {
+    const int64_t layer = name.starts_with("blk.") ? layer_of_tensor(name) : -1;
+    return layer >= config_.blocks() && layer < in_file;
   };
   for (const GgufTensor& each : file_.tensors())
-    if (!taken_.contains(each.name) && !is_harmless(each.name) && !is_beyond(each.name))
+    if (!taken_.contains(each.name) && !is_harmless(each.name) && !proposes(each.name))
       throw Error(ErrorCode::kNotSupported,
                   fmt::format("model: the file has a tensor {} that Prism's {} does not use, so "
                               "its text would be wrong; please report the model",

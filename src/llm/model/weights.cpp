@@ -15,7 +15,8 @@ namespace prism::llm {
 
 void for_each_linear(const Weights& weights, const std::function<void(const Linear&)>& use) {
   use(weights.output);
-  for (const LayerWeights& layer : weights.layers)
+  for (const LayerWeights& layer : weights.layers) {
+    for (const auto& [name, each] : layer.matrices) use(each);
     for (const Linear* each : {&layer.q,
                                &layer.k,
                                &layer.v,
@@ -48,6 +49,7 @@ void for_each_linear(const Weights& weights, const std::function<void(const Line
                                &layer.cross.v,
                                &layer.cross.out})
       use(*each);
+  }
 }
 
 void for_each_linear(Weights& weights, const std::function<void(Linear&)>& use) {

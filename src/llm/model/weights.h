@@ -64,8 +64,10 @@ struct CrossWeights {
   Linear q, k, v, out;
   explicit operator bool() const { return static_cast<bool>(q); }
 };
-// Tensors that only single architectures have, by their names in files.
+// Tensors and matrices that only single architectures have, by their names in files: "ssm_a",
+// "ssm_dt.bias"; a matrix without ".weight".
 using OtherWeights = std::map<std::string, Tensor, std::less<>>;
+using OtherMatrices = std::map<std::string, Linear, std::less<>>;
 
 // The weights of one layer. Members that an architecture does not have stay empty.
 struct LayerWeights {
@@ -89,12 +91,14 @@ struct LayerWeights {
   Linear shared_gate, shared_up, shared_down;  // the expert that sees every token
   Linear shared_router;                        // [1, width], its weight
   OtherWeights others;                         // see WeightLoader::keep
+  OtherMatrices matrices;                      // see WeightLoader::keep_matrix
   CrossWeights cross;
   // [distances, heads], those from -kFarthest to kFarthest (blocks.h); the first layer's is that of
   // the layers without one.
   Tensor distance_bias;
   // One of them, or an empty tensor.
   Tensor other(std::string_view name) const;
+  const Linear& matrix(std::string_view name) const;
 };
 
 // The tensors beside the matrices that the layers of an architecture need. One that is not needed
@@ -163,9 +167,12 @@ class WeightLoader {
   // the tensor are added to it, which makes it f32.
   Tensor take(const std::string& name, const Shape& shape, const Device& device);
   Tensor take_if_there(const std::string& name, const Shape& shape, const Device& device);
+  // The same in f32, whatever the file has: only products and lookups of rows read every type.
+  Tensor take_numbers(const std::string& name, const Shape& shape, const Device& device);
   // A norm outside the layers: "output_norm" is output_norm.weight and output_norm.bias.
   Norm take_norm(const std::string& name, const Device& device, int64_t length = 0);
-  // A matrix for a product, whose adapters stay apart.
+  // A matrix for a product: NAME.weight, and its factor NAME.scale if the file has one. Its
+  // adapters stay apart.
   Linear take_linear(const std::string& name, const Shape& shape, const Device& device);
 
   // --- the current layer: "attn_q" is blk.N.attn_q.weight and attn_q.bias
@@ -185,10 +192,13 @@ class WeightLoader {
   // A compressor of keys of this length: "NAME_kv", "NAME_gate", "NAME_ape" and "NAME_norm".
   CompressorWeights compressor(const std::string& name, int64_t length);
   Tensor take_in_layer(const std::string& name, const Shape& shape);
-  void leave_out(const std::string& name);  // a tensor that the model does not need
-  // Puts a tensor into LayerWeights::others. keep_if_there: if the file has it.
+  // A tensor that the model does not need; with a matrix its factor.
+  void leave_out(const std::string& name);
+  // Puts a tensor into LayerWeights::others, in f32. keep_if_there: if the file has it.
   void keep(LayerWeights& layer, const std::string& name, const Shape& shape);
   void keep_if_there(LayerWeights& layer, const std::string& name, const Shape& shape);
+  // Puts a matrix without a bias into LayerWeights::matrices.
+  void keep_matrix(LayerWeights& layer, const std::string& name, const Shape& shape);
   const Device& device() const { return device_; }  // of the current layer
 
   uint64_t bytes() const { return bytes_; }
@@ -200,7 +210,10 @@ class WeightLoader {
  private:
   std::string in_layer(const std::string& name) const;
   Tensor take(bool is_required, const std::string& name, const Shape& shape, const Device& device);
-  Tensor take_plain(const std::string& name, const Shape& shape, const Device& device);
+  Tensor take_numbers(bool is_required, const std::string& name, const Shape& shape,
+                      const Device& device);
+  Tensor take_plain(const std::string& name, const Shape& shape, const Device& device,
+                    bool as_numbers = false);
   Tensor placed(Tensor tensor, const Device& device);
   Tensor vector(bool is_required, const std::string& name, int64_t length);
   Norm head_norm(const std::string& name, int64_t heads);
