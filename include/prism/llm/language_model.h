@@ -116,8 +116,9 @@ class LanguageModel {
   bool step();
   bool is_finished(int64_t id) const;
   Generation take(int64_t id);  // the result of a finished text, once
-  // Runs texts of random tokens with these options, as long as goes_on() is true after each step, so
-  // that the first real ones need not wait for plans. For GPUs; call this before the first add().
+  // Runs texts of random tokens with these options, as long as goes_on() is true after each step,
+  // so that the first real ones need not wait for plans. For GPUs; call this before the first
+  // add().
   void warm_up(const GenerationOptions& options, const std::function<bool()>& goes_on);
   // Limits the time of a step with prompts, so that they do not hold back other texts; 0: no limit.
   void set_step_limit(double seconds);

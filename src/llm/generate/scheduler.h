@@ -87,8 +87,8 @@ class Scheduler {
   // Lets texts whose options allow it check proposed tokens; null: none does.
   void set_proposer(std::unique_ptr<Proposer> proposer,
                     SpeculationPolicy policy = SpeculationPolicy::measured);
-  // Runs texts of random tokens with these options, first one in each slot, then fewer and fewer, so
-  // that the plans are there and timed before the first text needs them. Ends after the step for
+  // Runs texts of random tokens with these options, first one in each slot, then fewer and fewer,
+  // so that the plans are there and timed before the first text needs them. Ends after the step for
   // which goes_on() is false, or when a device fails; the model does not move for that. Nothing
   // else is left of these texts. Call this while there are no others.
   void warm_up(GenerationOptions options, const std::function<bool()>& goes_on);
