@@ -238,6 +238,17 @@ TEST(Http, ClientThatDoesNotReadIsDisconnected) {
   writer.join();
 }
 
+TEST(Http, OnePieceMayBeLargerThanWhatAClientMayLeaveUnread) {
+  const std::string large(std::size_t{8} << 20, 'x');
+  const Running running({.max_unsent_bytes = 1000},
+                        [&](const HttpRequest&, const HttpResponse& response) {
+                          response.start(200, {});
+                          response.write(large);
+                          response.finish();
+                        });
+  EXPECT_EQ(test::request(running.port(), "GET", "/").body.size(), large.size());
+}
+
 TEST(Http, LostResponsesBecomeErrors) {
   const Running running({}, [](const HttpRequest& request, const HttpResponse& response) {
     if (request.path == "/throw") throw std::runtime_error("x");
