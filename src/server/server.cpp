@@ -16,6 +16,8 @@ namespace prism::server {
 namespace {
 
 constexpr size_t kWorkThreads = 2;
+// For the errors to requests that waited for a model that cannot be loaded.
+constexpr double kLastSeconds = 1;
 
 }  // namespace
 
@@ -115,8 +117,9 @@ struct Server::Core {
     if (options.loads_first)
       engine->load(models.all().front(), [this, ready](std::exception_ptr failure) {
         if (!failure) return ready();
-        if (!is_ending) load_failure = std::move(failure);
-        http->stop(0);
+        if (is_ending) return;  // which has ended the load
+        load_failure = std::move(failure);
+        http->stop(kLastSeconds);
       });
     else
       ready();

@@ -6,6 +6,7 @@
 
 #include <gtest/gtest.h>
 
+#include "llm/generate/ngram_proposer.h"
 #include "llm/generate/scheduler.h"
 #include "llm/model/decode.h"
 #include "prism/error.h"
@@ -192,6 +193,38 @@ TEST_F(RequestsDevice, ALongPromptDoesNotHoldBackTheOthers) {
   while (model.step()) {
   }
   EXPECT_EQ(model.take(talking).tokens.size(), 60u);
+}
+
+// More texts than a batch has rows: a prompt and each of the texts get some of them in turn.
+TEST_F(RequestsDevice, ABatchMayHaveFewerRowsThanThereAreTexts) {
+  const GgufFile file = GgufFile::open(path());
+  const Tokenizer tokenizer = Tokenizer::from(file);
+  const std::string prompt = "Lily and Tom and a little girl and a big red ball and the dog";
+  const auto expected = load(Device::cpu(), 1).generate(prompt, greedy(5)).tokens;
+  for (const bool speculates : {false, true}) {
+    Model model = Model::load(file, {.placement = place_on(file, Device::cpu(), 256, DType::f32),
+                                     .slots = 13,
+                                     .batch_rows = 8});
+    Scheduler scheduler(model, tokenizer);
+    if (speculates)
+      scheduler.set_proposer(std::make_unique<NgramProposer>(), SpeculationPolicy::always);
+    std::vector<int> pieces(12);
+    for (int& each : pieces) {  // a text with a prompt of one token decodes at once
+      GenerationRequest talk{{1}, greedy(150), [&each](const TextPiece&) { return ++each, true; }};
+      talk.options.ignore_end = true;
+      scheduler.add(std::move(talk));
+    }
+    for (int i = 0; i < 50; ++i) ASSERT_TRUE(scheduler.step());
+    const std::vector<int> before = pieces;
+    EXPECT_GT(std::ranges::min(before), 20);
+    const int64_t last = scheduler.add({tokenizer.encode(prompt), greedy(5), {}});
+    while (!scheduler.is_finished(last)) ASSERT_TRUE(scheduler.step());
+    for (size_t i = 0; i < pieces.size(); ++i) {
+      EXPECT_GT(pieces[i], before[i]) << i;
+      EXPECT_LT(pieces[i], 100) << i << ": the prompt waited for the end of other texts";
+    }
+    EXPECT_EQ(scheduler.take(last).tokens, expected);
+  }
 }
 
 TEST_F(RequestsDevice, TheReadingOfAPromptIsReported) {

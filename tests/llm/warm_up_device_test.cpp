@@ -95,9 +95,11 @@ TEST_F(WarmUpDevice, KeepsNothingOnDisk) {
   const test::TemporaryFolder folder;
   Model model = load(Device::cpu(), 2);
   Scheduler scheduler(model, tokenizer);
-  scheduler.set_prompt_cache(
-      std::make_unique<PromptCache>(folder / "cache", uint64_t{1} << 30, file(), model));
+  auto made = std::make_unique<PromptCache>(folder / "cache", uint64_t{1} << 30, file(), model);
+  PromptCache& cache = *made;
+  scheduler.set_prompt_cache(std::move(made));
   const auto kept = [&] {
+    cache.wait();
     return std::ranges::count_if(fs::recursive_directory_iterator(folder / "cache"),
                                  [](const auto& each) { return each.is_regular_file(); });
   };

@@ -127,5 +127,27 @@ TEST_F(Loading, ThatFailsEndsTheServer) {
   EXPECT_FALSE(is_ready_);
 }
 
+// However long the model takes to fail again.
+TEST_F(Loading, ThatFailsIsToldToRequestsThatWait) {
+  ServerOptions with = options();
+  with.http.quiet_seconds = 0.05;
+  with.load_model = [this, loads = 0](const ServedModel&) mutable -> std::unique_ptr<EngineModel> {
+    if (++loads > 1) std::this_thread::sleep_for(std::chrono::milliseconds(300));
+    loading_.pass();
+    throw Error(ErrorCode::kOutOfMemory, "a model too large");
+  };
+  Server server(std::move(with));
+  std::future<void> end = run(server);
+  test::HttpClient client(server.port());
+  client.send_request("POST", "/v1/completions", kStream);
+  EXPECT_EQ(client.read_head().status, 200);  // it waits
+  loading_.open();
+  std::string body;
+  for (std::string chunk; !(chunk = client.read_chunk()).empty();) body += chunk;
+  EXPECT_NE(body.find("a model too large"), std::string::npos) << body;
+  client.close();
+  EXPECT_THROW(end.get(), Error);
+}
+
 }  // namespace
 }  // namespace prism::server

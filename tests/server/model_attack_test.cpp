@@ -125,30 +125,32 @@ class LostDevice : public ModelAttack {
       return engine_model(
           llm::LanguageModel::load(model.path(), place_on(file, device, 32, DType::f32), load));
     };
+    result.generation = [this](const llm::GgufFile&) {
+      llm::GenerationOptions options;
+      options.on_prompt = [this](const llm::PromptProgress& progress) {
+        if (progress.read == progress.tokens && ++begun_ == 3) faults_->lose_at_submit = 1;
+      };
+      return options;
+    };
     return result;
   }
 
-  // Streams three texts and loses the device after the first piece of one of them.
-  std::vector<Text> lose_in_the_middle(const RunningServer& running) {
+  // Streams three texts; the device is lost after the first token of the last one.
+  static std::vector<Text> lose_in_the_middle(const RunningServer& running) {
     std::vector<std::unique_ptr<test::HttpClient>> clients;
     for (size_t i = 0; i < 3; ++i) {
       clients.push_back(std::make_unique<test::HttpClient>(running.port()));
       clients.back()->send_request("POST", "/v1/completions", body_of(i, kTokens, true));
     }
-    std::vector<std::string> bodies(3);
-    for (size_t i = 0; i < 3; ++i) {
-      EXPECT_EQ(clients[i]->read_head().status, 200);
-      bodies[i] = clients[i]->read_chunk();
-      if (i == 0) running_faults().lose_at_submit = 1;
-    }
     std::vector<Text> texts;
-    for (size_t i = 0; i < 3; ++i) {
-      for (std::string chunk; !(chunk = clients[i]->read_chunk()).empty();) bodies[i] += chunk;
-      texts.push_back(text_of(bodies[i]));
+    for (const auto& client : clients) {
+      EXPECT_EQ(client->read_head().status, 200);
+      std::string body;
+      for (std::string chunk; !(chunk = client->read_chunk()).empty();) body += chunk;
+      texts.push_back(text_of(body));
     }
     return texts;
   }
-  test::Faults& running_faults() { return *faults_; }
   // Also where the layers are.
   static std::string device_in_props(const RunningServer& running) {
     const json props = json::parse(running.get("/props").body);
@@ -165,6 +167,7 @@ class LostDevice : public ModelAttack {
   }
 
   std::atomic<int> loads_ = 0;
+  std::atomic<int> begun_ = 0;  // texts that have a token
   std::shared_ptr<test::Faults> faults_;
 };
 

@@ -385,10 +385,11 @@ bool Scheduler::step() {
 
 void Scheduler::forward() {
   const auto begun = std::chrono::steady_clock::now();
-  // One token of each decoding sequence, then parts of the prompts: those that have waited longest
-  // come first, and all share the batch, but no part is shorter than this for the sake of others.
-  // At most eight share a large batch: of many short prompts, the first are then whole after one
-  // step, and not all of them after the last.
+  // One token of each decoding sequence, but at least half of the batch or this many rows are left
+  // for parts of the prompts. Those that have waited longest come first, and all prompts share the
+  // rows, but no part is shorter than this for the sake of others. At most eight share a large
+  // batch: of many short prompts, the first are then whole after one step, and not all of them
+  // after the last.
   constexpr size_t kShortestPart = 64, kMostParts = 8;
   std::vector<SequencePart> parts;
   std::vector<Active*> in_batch;
@@ -405,14 +406,12 @@ void Scheduler::forward() {
   ++steps_;
   make_room();
   const auto most = static_cast<size_t>(model_.batch_rows());
-  std::vector<Active*> prompts;
-  for (Active& active : active_) {
-    if (missing(active) > 1)
-      prompts.push_back(&active);
-    else if (rows < most)
-      put(active, 1);
-  }
-  std::ranges::stable_sort(prompts, {}, [](const Active* active) { return active->last_step; });
+  std::vector<Active*> decoding, prompts;
+  for (Active& active : active_) (missing(active) > 1 ? prompts : decoding).push_back(&active);
+  for (std::vector<Active*>* each : {&decoding, &prompts})
+    std::ranges::stable_sort(*each, {}, [](const Active* active) { return active->last_step; });
+  decoding.resize(std::min(decoding.size(), most - std::min((most + 1) / 2, kShortestPart)));
+  for (Active* active : decoding) put(*active, 1);
   auto left =
       static_cast<size_t>(chunk_.rows(static_cast<int64_t>(most), static_cast<int64_t>(rows)));
   const size_t shortest = std::max(kShortestPart, left / kMostParts);

@@ -77,7 +77,7 @@ class Scheduler {
   // no limit.
   void set_step_limit(double seconds);
   // Decodes at most so many texts in a step; the others take turns. 0: the number is chosen by
-  // measured times.
+  // measured times. It is never more than the rows of a batch.
   void set_most_decoding(int64_t texts) { most_decoding_ = texts; }
   // Keeps prefixes on disk too, and looks for those of new sequences there.
   void set_prompt_cache(std::unique_ptr<PromptCache> cache) { prompt_cache_ = std::move(cache); }
@@ -104,7 +104,7 @@ class Scheduler {
     std::unique_ptr<Sequence> sequence;
     int32_t slot = 0;
     int64_t cached = 0;      // tokens whose keys and values are in the cache, from position 0
-    uint64_t last_step = 0;  // the batch that last had a part of its prompt
+    uint64_t last_step = 0;  // the batch with prompts that last had a row of it
   };
   // The sequences of the decode loop, while it runs.
   struct Decoding {

@@ -21,15 +21,17 @@ DecodeLoop::Sequence looped(const Sequence& sequence, int32_t slot) {
 }  // namespace
 
 TextsPerStep::Turn Scheduler::next_turn(int64_t texts) const {
-  if (most_decoding_ > 0) return {std::min(texts, most_decoding_), TextsPerStep::kTurnSteps};
+  const int64_t rows = model_.batch_rows();
+  const int64_t most = most_decoding_ > 0 ? std::min(most_decoding_, rows) : rows;
+  if (most_decoding_ > 0 || texts > most) return {std::min(texts, most), TextsPerStep::kTurnSteps};
   // Speculation measures steps of all sequences, and fills them with proposals.
   const bool speculates = speculation_ && std::ranges::any_of(active_, [](const Active& active) {
                             return active.sequence->options().speculate;
                           });
   std::vector<int64_t> smaller;
-  for (int64_t rows = model_.rows_before_jump(texts); rows > 0 && !speculates;
-       rows = model_.rows_before_jump(rows))
-    smaller.push_back(rows);
+  for (int64_t size = model_.rows_before_jump(texts); size > 0 && !speculates;
+       size = model_.rows_before_jump(size))
+    smaller.push_back(size);
   return texts_per_step_.choose(texts, model_.padded_rows(texts), smaller);
 }
 

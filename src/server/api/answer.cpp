@@ -49,10 +49,13 @@ void Answer::start(Engine& engine, AnswerRequest request, std::unique_ptr<Answer
     jobs.push_back(std::move(job));
   }
   const std::vector<uint64_t> ids = self->ids_;
-  if (const std::string keep_alive = self->format_->keep_alive();
-      self->request_.is_streamed && !keep_alive.empty())
-    response.start_when_quiet(200, self->stream_headers(), keep_alive);
+  const bool is_streamed = self->request_.is_streamed;
+  std::string keep_alive = self->format_->keep_alive();
+  HttpHeaders headers = self->stream_headers();
   engine.submit(std::move(jobs), std::move(self->request_.before));
+  // Not before: a full queue has a status.
+  if (is_streamed && !keep_alive.empty())
+    response.start_when_quiet(200, std::move(headers), std::move(keep_alive));
   response.on_disconnect([&engine, ids] {
     for (const uint64_t id : ids) engine.cancel(id);
   });

@@ -293,6 +293,7 @@ Engine::Loaded& Engine::loaded(const std::shared_ptr<ServedModel>& model) {
     }
   }
   read_facts(*fresh);
+  fresh->last_use = Clock::now();
   return *(models_[model->name()] = std::move(fresh));
 }
 

@@ -463,6 +463,21 @@ TEST_F(EngineTest, FailedModelIsLoadedAgain) {
   EXPECT_EQ(loads, 2);
 }
 
+// Otherwise it would go at once if loading takes longer than --idle-unload.
+TEST_F(EngineTest, AModelIsIdleFromTheEndOfItsLoad) {
+  EngineOptions slow = options({});
+  slow.load = [](const ServedModel&) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(400));
+    return scripted_model({});
+  };
+  Engine engine(slow);
+  engine.load(model_, outcome_.setter());
+  ASSERT_TRUE(outcome_.wait());
+  const EngineState state = engine.state();
+  ASSERT_EQ(state.models.size(), 1u);
+  EXPECT_LT(state.models[0].idle_seconds, 0.4);
+}
+
 TEST_F(EngineTest, EndsWhileTextsRun) {
   readers_.resize(8);
   Engine engine(options({.parallel = 2}));

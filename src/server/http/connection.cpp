@@ -324,6 +324,8 @@ void Connection::start_when_quiet(uint64_t id, StreamHead head) {
 
 void Connection::write(uint64_t id, const std::string& piece) {
   if (!is_answering(id) || !has_started_ || is_complete_ || is_head_ || piece.empty()) return;
+  // Without this piece, which may be larger.
+  if (out_.size() > owner_->options.max_unsent_bytes) return close();
   if (has_chunks_) fmt::format_to(std::back_inserter(out_), "{:x}\r\n", piece.size());
   out_ += piece;
   if (has_chunks_) out_ += "\r\n";
@@ -334,7 +336,6 @@ void Connection::write(uint64_t id, const std::string& piece) {
     if (sent == out_.size()) return out_.clear();
     out_.erase(0, sent);
   }
-  if (out_.size() > owner_->options.max_unsent_bytes) return close();
   flush();
 }
 
