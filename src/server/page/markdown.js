@@ -52,7 +52,8 @@ export class MarkdownView {
   // Without the libraries, or if they fail, the text is shown as it is.
   show(text) {
     try {
-      if (marked && purify) return this.#showBlocks(marked.lexer(text));
+      // marked sees an open code block only if a line end follows its last line; a growing answer often has none.
+      if (marked && purify) return this.#showBlocks(marked.lexer(text.endsWith("\n") ? text : text + "\n"));
     } catch (thrown) {
       console.warn("Markdown is shown as plain text:", thrown);
     }
