@@ -38,6 +38,10 @@ class Content(PageTest):
         self.assertEqual(self.page.text(".content pre code"), "first()\nsecond()")
         self.assertEqual(self.page.text(".content p"), "Look:")
 
+    def test_lines_stay_lines(self):
+        self.page.ask("say:poem")
+        self.assertEqual(self.page.one(".message.assistant .content").text, "Rain falls,\nthe roof sings\nall night.")
+
     def test_tables_keep_their_words_whole(self):
         self.page.emulate(width=390, height=844)
         self.page.ask("say:table")
