@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <iostream>
 #include <limits>
+#include <list>
 #include <type_traits>
 
 #include <fmt/format.h>
@@ -60,6 +61,29 @@ std::string wrong_command(CLI::App& app, const std::vector<const char*>& words) 
   const std::string word = words[named.next_word];
   if (word.starts_with("-")) return "";
   return fmt::format("\"{}\" is not a command of {}{}", word, named.name, valid_names(word, names));
+}
+
+// Splits `--host=` into the option and an empty value: the parser would take the next word as the
+// value. `made` keeps the words that come out of it.
+std::vector<const char*> with_empty_values(CLI::App& app, const std::vector<const char*>& words,
+                                           std::list<std::string>& made) {
+  const NamedCommand named = named_command(app, words);
+  std::vector<const char*> result;
+  bool are_options = true;
+  for (const char* each : words) {
+    const std::string_view word = each;
+    are_options = are_options && word != "--";
+    if (are_options && word.starts_with("--") && word.find('=') + 1 == word.size()) {
+      std::string name(word.substr(0, word.size() - 1));
+      const CLI::Option* option = named.app->get_option_no_throw(name);
+      if (option && option->get_expected_max() > 0) {
+        result.insert(result.end(), {made.emplace_back(std::move(name)).c_str(), ""});
+        continue;
+      }
+    }
+    result.push_back(each);
+  }
+  return result;
 }
 
 // Rewrites the words for the parser: `prism help run` becomes `prism run --help`.
@@ -263,6 +287,13 @@ Option& Option::between(int least, int most) {
   return *this;
 }
 
+Option& Option::not_empty() {
+  option_->check([](const std::string& word) {
+    return word.empty() ? "the value is empty; is the variable set that it came from?" : "";
+  });
+  return *this;
+}
+
 Option& Option::one_word() {
   option_->allow_extra_args(false);
   return *this;
@@ -384,7 +415,8 @@ CommandLine::~CommandLine() = default;
 Command CommandLine::program() { return {app_.get(), this}; }
 
 int CommandLine::run(const std::vector<const char*>& given) {
-  const std::vector<const char*> words = plain_words(*app_, given);
+  std::list<std::string> made;
+  const std::vector<const char*> words = with_empty_values(*app_, plain_words(*app_, given), made);
   status_ = kRight;
   try {
     app_->parse(static_cast<int>(words.size()), words.data());

@@ -31,6 +31,7 @@ class Option {
   Option& positive();
   Option& not_negative();
   Option& between(int least, int most);
+  Option& not_empty();                   // of a text
   Option& one_word();                    // of several values: one for each time the option is given
   Option& separated_by(char separator);  // several values in one word: 512,2048
   Option& optional_value(const std::string& otherwise);  // the value of --resume without one

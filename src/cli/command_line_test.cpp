@@ -10,7 +10,7 @@ namespace prism::cli {
 namespace {
 
 struct Values {
-  std::string text = "start", other;
+  std::string text = "start", other, path;
   int32_t small = 1;
   int64_t count = 2;
   uint32_t threads = 3;
@@ -44,6 +44,7 @@ class CommandLineTest : public testing::Test {
     seed.excludes(rare.option("--cases", v_.cases, "cases"));
     rare.option("--name", v_.names, "a name").separated_by(',');
     rare.option("--size", v_.sizes, "a size").separated_by(',').positive().shows_default();
+    rare.option("--path", v_.path, "a path").not_empty();
     rare.flag("--loud,-l,!--soft", v_.is_loud, "loudly");
     first.footer("That was all.");
     first.run([this] { return ++runs_, 7; });
@@ -104,6 +105,14 @@ TEST_F(CommandLineTest, LeavesWhatIsNotGiven) {
   EXPECT_FALSE(v_.is_loud || v_.has_seed);
 }
 
+TEST_F(CommandLineTest, AnEmptyValueIsNotTheNextWord) {
+  EXPECT_EQ(call({"first", "--name=", "--loud", "--name=x"}).status, 7);
+  EXPECT_EQ(v_.names, (std::vector<std::string>{"", "x"}));
+  EXPECT_TRUE(v_.is_loud);
+  EXPECT_EQ(call({"first", "--", "--name="}).status, 7);
+  EXPECT_EQ(v_.text, "--name=");
+}
+
 TEST_F(CommandLineTest, NumbersAreDecimal) {
   EXPECT_EQ(call({"first", "-s", "010", "--share", "+1e-3"}).status, 7);
   EXPECT_EQ(v_.small, 10);
@@ -147,6 +156,9 @@ TEST_F(CommandLineTest, WrongWordsAreToldAndNothingRuns) {
            {{"first", "--seed", "18446744073709551616"},
             "18446744073709551616 is not a number from 0 to 18446744073709551615"},
            {{"first", "--seed", "-1"}, "--seed: -1 is not a number of at least 0"},
+           {{"first", "--count=", "3"}, "--count: \"\" is not a whole number"},
+           {{"first", "--path="}, "--path: the value is empty; is the variable set"},
+           {{"first", "--path", ""}, "--path: the value is empty"},
            {{"first", "--share", "nan"}, "--share: \"nan\" is not a number"},
            {{"first", "--share", "inf"}, "--share: \"inf\" is not a number"},
            {{"first", "--share", "1e39"}, "--share: \"1e39\" is not a number"},

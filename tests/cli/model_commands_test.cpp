@@ -124,6 +124,10 @@ TEST_F(ModelCommands, QuantizeByNamesAndByImportance) {
   const test::ProcessResult measured = prism(measure);
   ASSERT_EQ(measured.status, 0) << measured.output;
   EXPECT_EQ(prism(measure).status, 2) << "it is there already";
+  for (const char* command : {"info", "verify"})
+    EXPECT_NE(prism({"model", command, importance}).output.find("an importance matrix"),
+              std::string::npos);
+  EXPECT_NE(prism({"fit", importance}).output.find("an importance matrix"), std::string::npos);
   const test::ProcessResult done =
       prism({"model", "quantize", from, out, "Q3_K_M", "--imatrix", importance, "--tensor-type",
              "attn_q=q6_k", "--tensor-type", "attn_[qk]=q5_k"});

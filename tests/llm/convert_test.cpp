@@ -638,6 +638,12 @@ TEST(Convert, AFolderIsAModelsName) {
   EXPECT_EQ(find_model(folder.path()), path);
   EXPECT_EQ(notes, 1);
   EXPECT_LT(normalised_error(result_of(GgufFile::open(path), model.tokens), model.expected), 1e-8);
+  for (const char* name : {"tokenizer.model", "qwen.tiktoken", "tokenizer.jsonl", "README.md"}) {
+    folder.write(name, "changed");
+    EXPECT_EQ(find_model(folder.path()), "") << name;
+    std::filesystem::remove(folder.path(name));
+    EXPECT_EQ(find_model(folder.path()), path);
+  }
   folder.write("config.json", folder.read("config.json") + "\n");
   EXPECT_NE(resolve_model(folder.path(), options), path);
   EXPECT_EQ(notes, 2);

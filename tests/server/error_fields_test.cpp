@@ -113,6 +113,15 @@ TEST_F(ErrorFields, OfFormats) {
   EXPECT_TRUE(ollama("xml").starts_with("format is")) << ollama("xml");
   EXPECT_TRUE(ollama({{"type", "xml"}}).starts_with("format cannot")) << ollama({{"type", "xml"}});
   EXPECT_TRUE(ollama(5).starts_with("format is not a JSON schema")) << ollama(5);
+  const auto anthropic = [&](const json& format) {
+    return sentence("/v1/messages", {{"messages", chat()["messages"]},
+                                     {"max_tokens", 5},
+                                     {"output_config", {{"format", format}}}});
+  };
+  const std::string type = anthropic({{"type", "xml"}}),
+                    schema = anthropic({{"type", "json_schema"}, {"schema", 5}});
+  EXPECT_TRUE(type.starts_with("output_config.format.type is")) << type;
+  EXPECT_TRUE(schema.starts_with("output_config.format.schema is not")) << schema;
   json body = chat();
   body["response_format"] = {{"type", "json_schema"}, {"json_schema", {{"schema", 5}}}};
   EXPECT_EQ(param("/v1/chat/completions", body), "response_format.json_schema.schema");

@@ -185,6 +185,8 @@ void print_text(const GgufFile& file, const Facts& facts, const Options& options
       count_text(sizes.parameters), size_text(file.file_bytes()), file.version(),
       file.parts().size() > 1 ? fmt::format(", {} parts", file.parts().size()) : "");
   if (facts.is_adapter) print_adapter(file);
+  if (file.string_or("general.type", "") == "imatrix")
+    std::cout << "an importance matrix; `prism model quantize --imatrix FILE` uses it\n";
   if (sizes.layers > 0) print_sizes(sizes);
   const std::string_view kind = llm::other_kind(sizes.architecture);
   if (!kind.empty())

@@ -214,28 +214,31 @@ int serve(const Options&) {
 }  // namespace
 
 void add_serve_command(const Command& program) {
-  const Command command = program.subcommand("serve", "serve models by HTTP (OpenAI's API)");
+  const Command command = program.subcommand(
+      "serve", "serve models by HTTP: a chat page, and the APIs of OpenAI, Anthropic and Ollama");
   auto options = std::make_shared<Options>();
   Options& o = *options;
   command.option("MODEL", o.models,
                  "GGUF files, a folder of them, hf:user/repo:file.gguf or the names of fetched "
                  "models (default: SmolLM2-135M)");
   const Command network = command.group("Network");
-  network.option("--host", o.host, "the address to listen on").shows_default();
+  network.option("--host", o.host, "the address to listen on").shows_default().not_empty();
   network.option("--port", o.port, "the port to listen on; 0: any")
       .shows_default()
       .between(0, 65535);
   network
       .option("--api-key", o.api_keys, "a key that requests must have; may be given several times")
       .one_word();
-  network.option("--api-key-file", o.api_key_file, "a file with such keys, one on each line");
+  network.option("--api-key-file", o.api_key_file, "a file with such keys, one on each line")
+      .not_empty();
   network.flag("--no-auth", o.no_auth,
                "listen on other addresses than this machine's own without a key");
   network.option("--cors", o.cors, "an origin whose pages may use the server (*: all)").one_word();
   network.option("--allow-host", o.allow_hosts, "a further name of this server, as in addresses")
       .one_word();
-  network.option("--tls-cert", o.tls_certificate, "a PEM file with the certificate, for https");
-  network.option("--tls-key", o.tls_key, "a PEM file with its key");
+  network.option("--tls-cert", o.tls_certificate, "a PEM file with the certificate, for https")
+      .not_empty();
+  network.option("--tls-key", o.tls_key, "a PEM file with its key").not_empty();
   network.flag("--no-page", o.no_page, "serve the APIs without the chat page at /");
   network.option("--max-body", o.max_body, "the largest request: 32M").shows_default();
   const Command work = command.group("Work");
@@ -256,9 +259,10 @@ void add_serve_command(const Command& program) {
       .shows_default()
       .not_negative();
   work.option("--search", o.search,
-              "an indexed folder whose files /search finds (prism help index)");
+              "an indexed folder whose files /search finds (prism help index)")
+      .not_empty();
   add_prompt_cache_arguments(work, o.model);
-  work.option("--alias", o.alias, "the name of the first model for clients");
+  work.option("--alias", o.alias, "the name of the first model for clients").not_empty();
   add_template_arguments(work, o.chat_template);
   add_model_arguments(command, o.model, false);
   add_speculate_argument(command, o.model);

@@ -66,6 +66,11 @@ std::string_view other_kind(std::string_view architecture) {
 }
 
 void check_architecture(const GgufFile& file) {
+  if (file.string_or("general.type", "") == "imatrix")
+    throw Error(ErrorCode::kNotSupported,
+                fmt::format("{}: the file is an importance matrix, not a model; `prism model "
+                            "quantize --imatrix` uses it",
+                            file.path()));
   const std::string name(file.string("general.architecture"));
   if (const std::string_view kind = other_kind(name); !kind.empty())
     throw Error(ErrorCode::kNotSupported,

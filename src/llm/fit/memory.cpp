@@ -187,6 +187,7 @@ InferenceMemory estimate_inference_memory(int64_t hidden, int64_t intermediate, 
 
 ModelSizes model_sizes(const GgufFile& file) {
   ModelSizes sizes;
+  if (!file.has("general.architecture")) check_architecture(file);
   sizes.architecture = file.string("general.architecture");
   sizes.name = file.string_or("general.name", "");
   const auto key = [&](const char* name) { return sizes.architecture + "." + name; };

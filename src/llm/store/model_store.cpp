@@ -139,14 +139,15 @@ std::string canonical_path(const fs::path& path) {
 // The place of a converted Hugging Face folder. It depends on the content, so that a changed folder
 // is converted again.
 fs::path converted_file(const std::string& name) {
+  static constexpr std::string_view kEndings[] = {
+      // of the files that conversion reads
+      ".json", ".safetensors", ".txt", ".jinja", ".model", ".tiktoken", ".jsonl", ".md"};
   const fs::path folder = canonical_path(name);
   std::vector<std::string> files;
-  for (const auto& entry : fs::recursive_directory_iterator(folder)) {
-    const std::string ending = entry.path().extension().string();
+  for (const auto& entry : fs::recursive_directory_iterator(folder))
     if (entry.is_regular_file() &&
-        (ending == ".json" || ending == ".safetensors" || ending == ".txt" || ending == ".jinja"))
+        std::ranges::count(kEndings, entry.path().extension().string()) > 0)
       files.push_back(entry.path().string());
-  }
   std::ranges::sort(files);
   return models_folder() / "converted" / files_checksum(files).substr(0, 16) /
          (folder.filename().string() + ".gguf");
@@ -253,10 +254,10 @@ std::string resolve_model(const std::string& name, const FetchOptions& options) 
     for (const StoredModel& model : stored_models()) names.push_back(model.name);
     const std::string near = nearest_name(name, names);
     throw Error(ErrorCode::kNotFound,
-                fmt::format("{}: there is no such model file{}; a model is named by a path, by "
+                fmt::format("{}: there is no such model file; {} model is named by a path, by "
                             "hf:user/repo:file.gguf, by an address (https://...), or as {}, the "
                             "default model, or {}, the default embedder",
-                            name, near.empty() ? "" : fmt::format("; did you mean \"{}\"?", near),
+                            name, near.empty() ? "a" : fmt::format("did you mean \"{}\"? A", near),
                             kDefaultModel, kDefaultEmbedder));
   }
   if (parsed.source == ModelSource::package) {

@@ -245,6 +245,7 @@ void anthropic_messages(const ApiCall& call) {
   request.options.max_tokens = body["max_tokens"].integer(1);
   read_sampling(body, *request.model, request.options);
   read_stop(body["stop_sequences"], request.options);
+  read_text_format(body["output_config"]["format"], request.options);
   request.is_streamed = body["stream"].boolean_or(false);
   prepare_chat(read_chat(body), request);
   auto format = std::make_unique<MessagesFormat>(static_cast<int64_t>(request.prompts[0].size()));

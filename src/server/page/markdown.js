@@ -25,6 +25,7 @@ const renderer = {
     kOutside.test(href ?? "") ? `<a href="${escapeHtml(href)}" title="${escapeHtml(title ?? href)}">${text}</a>` : text,
   // The page loads nothing from elsewhere, so a picture is a link to it.
   image: (href, title, text) => renderer.link(href, title, escapeHtml(text || title || "picture")),
+  br: () => "<br>\n",  // with the line end of the text
   checkbox: (checked) => (checked ? "☑ " : "☐ "),
 };
 
@@ -32,7 +33,7 @@ if (marked && purify) {
   // DOMPurify 2.4.1+deb12u1 of Debian reads a variable of this name that it does not declare, before it looks at any
   // element; without one it fails for every text. A depth of 0 makes that check pass; all others are intact.
   globalThis.shadowNode ??= { __depth: 0 };
-  marked.use({ gfm: true, mangle: false, headerIds: false, renderer, extensions: mathExtensions });
+  marked.use({ gfm: true, breaks: true, mangle: false, headerIds: false, renderer, extensions: mathExtensions });
   purify.addHook("afterSanitizeAttributes", (node) => {
     if (node.tagName !== "A") return;
     if (!kOutside.test(node.getAttribute("href") ?? "")) node.removeAttribute("href");
@@ -52,7 +53,8 @@ export class MarkdownView {
   // Without the libraries, or if they fail, the text is shown as it is.
   show(text) {
     try {
-      if (marked && purify) return this.#showBlocks(marked.lexer(text));
+      // marked sees an open code block only if a line end follows its last line; a growing answer often has none.
+      if (marked && purify) return this.#showBlocks(marked.lexer(text.endsWith("\n") ? text : text + "\n"));
     } catch (thrown) {
       console.warn("Markdown is shown as plain text:", thrown);
     }

@@ -1,8 +1,16 @@
 """Anthropic's client: messages, streams, tools and token counts."""
+import json
+from typing import Literal
+
 import anthropic
+import pydantic
 from server_tools import COLOUR, KEY, ONCE, Clients, main
 
 TOOLS = [{"name": "paint", "description": "Paints.", "input_schema": COLOUR}]
+
+
+class Answer(pydantic.BaseModel):
+    colour: Literal["red", "blue"]
 
 
 class Messages(Clients):
@@ -74,6 +82,13 @@ class Messages(Clients):
         reply = self.client.messages.create(**{**self.request, "tools": TOOLS, "tool_choice": {"type": "none"},
                                                "messages": self.request["messages"] + answer})
         self.assertEqual(reply.content[0].type, "text")
+
+    def test_output_format(self):
+        request = {**self.request, "max_tokens": 200}
+        reply = self.client.messages.create(
+            **request, output_config={"format": {"type": "json_schema", "schema": COLOUR}})
+        self.assertIn(json.loads(reply.content[0].text)["colour"], ["red", "blue"])
+        self.assertIn(self.client.messages.parse(**request, output_format=Answer).parsed_output.colour, ["red", "blue"])
 
     def test_models(self):
         listed = list(self.client.models.list(limit=1))  # follows pages

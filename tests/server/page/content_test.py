@@ -33,6 +33,25 @@ class Content(PageTest):
         self.page.ask("say:hello")
         self.assertEqual(self.page.all(".reading"), [])
 
+    def test_code_is_shown_before_it_ends(self):
+        self.page.ask("say:code")
+        self.assertEqual(self.page.text(".content pre code"), "first()\nsecond()")
+        self.assertEqual(self.page.text(".content p"), "Look:")
+
+    def test_lines_stay_lines(self):
+        self.page.ask("say:poem")
+        self.assertEqual(self.page.one(".message.assistant .content").text, "Rain falls,\nthe roof sings\nall night.")
+
+    def test_tables_keep_their_words_whole(self):
+        self.page.emulate(width=390, height=844)
+        self.page.ask("say:table")
+        for column in range(1, 4):
+            lines = self.page.script(
+                "const range = document.createRange(); range.selectNodeContents(document.querySelector(arguments[0]));"
+                "return new Set([...range.getClientRects()].map(each => each.top)).size", f"th:nth-child({column})")
+            self.assertEqual(lines, 1, column)
+        self.assertLessEqual(self.page.script("return document.documentElement.scrollWidth"), 390)
+
     def test_a_block_follows_what_comes_after_it(self):
         self.page.ask("say:links")
         self.assertEqual(self.page.one(".content a").get_attribute("href"), "https://example.com/late")

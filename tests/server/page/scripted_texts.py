@@ -47,6 +47,10 @@ ANSWERS = {
     "say:markdown": {"text": MARKDOWN},
     "say:hostile": {"text": HOSTILE},
     "say:think": {"text": "<think>\nTwo and two.\nThat is <b>four</b>.\n</think>\n\nIt is four."},
+    "say:code": {"text": "Look:\n\n```python\nfirst()\nsecond()"},
+    "say:poem": {"text": "Rain falls,\n*the roof sings*\nall night."},
+    "say:table": {"text": "| Left | Centre | Right | A very long heading that needs all of the room | Another one |\n"
+                          "|:--|:-:|--:|---|---|\n| a | b | 1 | words that go on and on | x |\n"},
     "say:links": {"text": "The [first][1] block.\n\nThe second block.\n\n[1]: https://example.com/late\n"},
     "say:endless": {"text": "words without an end, ", "repeats": True},
     "say:read": {"text": "I have read it all.", "reading_steps": 1000},
