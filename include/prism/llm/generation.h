@@ -45,6 +45,9 @@ struct GenerationOptions {
   bool show_special = false;  // show control tokens as text, also to the grammar
   // Score each generated token (see scoring.h) with this many alternatives; -1: no scores.
   int64_t scores = -1;
+  // Scores are the log-probabilities with which the samplers chose, not those of the model: the
+  // alternatives are tokens that could have been chosen.
+  bool scores_choices = false;
   // When the context is full, drop half of the tokens after the first `keep` and continue instead
   // of stopping.
   bool shift_context = false;
@@ -88,6 +91,8 @@ struct TextPiece {
   std::span<const int32_t> tokens;
   std::span<const TokenScore> scores;  // one per token, or none
   operator std::string_view() const { return text; }
+  // Of the text so far; null: the model has none.
+  const GenerationStatistics* statistics = nullptr;
 };
 
 // Receives each piece; returning false ends the generation. A function of a std::string_view will

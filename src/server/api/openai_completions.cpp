@@ -59,19 +59,20 @@ class CompletionFormat : public OpenAiFormat {
     return events;
   }
 
-  std::string prompt(const Choice& choice, const llm::PromptProgress& progress) override {
-    return text_chunk(choice, "", "null", "null",
-                      {{"prompt_progress", prompt_progress_json(progress)}});
+  std::string prompt(const Answer& answer, const Choice& choice,
+                     const llm::PromptProgress& progress) override {
+    return text_chunk(choice, "", "null", "null", progress_members(answer, progress));
   }
 
   std::string piece(const Answer& answer, const Choice& choice, const ChoicePiece& piece) override {
-    if (!fields_.has_logprobs) return text_chunk(choice, piece.event.text, "null", "null");
+    const Json more = piece_members(piece.event);
+    if (!fields_.has_logprobs) return text_chunk(choice, piece.event.text, "null", "null", more);
     const std::string before =
         echo(answer, choice) +
         choice.content.substr(0, choice.content.size() - piece.event.text.size());
     Scores scores(answer.tokenizer(), characters(before));
     for (const llm::TokenScore& each : piece.event.scores) scores.add(each);
-    return text_chunk(choice, piece.event.text, scores.json().dump(), "null");
+    return text_chunk(choice, piece.event.text, scores.json().dump(), "null", more);
   }
 
   std::string end(const Answer&, const Choice& choice) override {
@@ -206,6 +207,7 @@ void openai_completions(const ApiCall& call) {
     best.fail("is larger than n; this server returns every text that it generates");
   request.is_streamed = body["stream"].boolean_or(false);
   request.shows_prompts = body["return_progress"].boolean_or(false);
+  request.shows_timings = body["timings_per_token"].boolean_or(false);
   CompletionFormat::Fields fields;
   fields.include_usage = body["stream_options"]["include_usage"].boolean_or(false);
   fields.has_logprobs = static_cast<bool>(body["logprobs"]);

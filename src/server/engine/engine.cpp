@@ -338,11 +338,11 @@ void Engine::begin(const std::shared_ptr<Text>& text) {
     // The callback is called on this thread, within step().
     const auto on_text = [this, at = text.get()](const llm::TextPiece& piece) {
       at->generated += static_cast<int64_t>(piece.tokens.size());
-      events_.push_back({texts_.at(at->job.id),
-                         {std::string(piece.text),
-                          {piece.tokens.begin(), piece.tokens.end()},
-                          {piece.scores.begin(), piece.scores.end()}},
-                         {}});
+      TextEvent event{std::string(piece.text),
+                      {piece.tokens.begin(), piece.tokens.end()},
+                      {piece.scores.begin(), piece.scores.end()}};
+      if (at->job.wants_statistics && piece.statistics) event.statistics = *piece.statistics;
+      events_.push_back({texts_.at(at->job.id), std::move(event), {}});
       return true;
     };
     if (text->job.on_prompt)

@@ -11,6 +11,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -23,7 +24,8 @@ namespace prism::server {
 struct TextEvent {
   std::string text;  // whole characters
   std::vector<int32_t> tokens;
-  std::vector<llm::TokenScore> scores;  // one for each token, or none
+  std::vector<llm::TokenScore> scores;                       // one for each token, or none
+  std::optional<llm::GenerationStatistics> statistics = {};  // of the text so far, if asked for
 };
 
 // One text to generate. The callbacks run on the thread of EngineOptions::post.
@@ -32,6 +34,7 @@ struct TextJob {
   std::shared_ptr<ServedModel> model;
   std::vector<int32_t> prompt;
   llm::GenerationOptions options = {};
+  bool wants_statistics = false;  // with each event of the text
   // The model has accepted the prompt. load_seconds: what loading the model for it took, or 0.
   std::function<void(double load_seconds)> on_begin = {};
   std::function<void(llm::PromptProgress progress)> on_prompt = {};
