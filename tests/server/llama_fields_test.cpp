@@ -12,6 +12,7 @@ namespace prism::server {
 namespace {
 
 using nlohmann::json;
+using test::RunningServer;
 
 class LlamaFields : public test::OpenAiServer {
  protected:
@@ -136,6 +137,29 @@ TEST_F(LlamaFields, ProbabilitiesAreThoseOfTheSamplers) {
     for (const json& token : each.value("completion_probabilities", json::array()))
       streamed.push_back(token);
   EXPECT_EQ(streamed, reply["completion_probabilities"]);
+}
+
+TEST_F(LlamaFields, MetricsCountWhatIsComputedBesideTexts) {
+  const RunningServer running(RunningServer::with_model(path()));
+  const auto counter = [&](const std::string& name) {
+    const std::string metrics = running.get("/metrics").body;
+    const size_t at = metrics.find("\nllamacpp:" + name + " ");
+    return at == std::string::npos ? -1 : std::stod(metrics.substr(at + name.size() + 11));
+  };
+  EXPECT_EQ(counter("prompt_tokens_total"), 0);
+  const json reply =
+      json::parse(running.post("/embeddings", R"({"input": ["a cat", "dogs"]})").body);
+  const int tokens = reply["usage"]["prompt_tokens"];
+  EXPECT_GT(tokens, 4);
+  EXPECT_EQ(counter("prompt_tokens_total"), tokens);
+  EXPECT_EQ(counter("tokens_predicted_total"), 0);
+  EXPECT_GT(counter("prompt_seconds_total"), 0);
+  EXPECT_GT(counter("n_decode_total"), 0);
+  json body = once(0);
+  body["echo"] = true;
+  body["logprobs"] = 0;
+  EXPECT_EQ(running.post("/v1/completions", body.dump()).status, 200);
+  EXPECT_GE(counter("prompt_tokens_total"), tokens + 5);
 }
 
 }  // namespace

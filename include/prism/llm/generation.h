@@ -65,6 +65,7 @@ struct GenerationStatistics {
   int64_t shifts = 0;            // times that a full context was shifted
   // Computed again: a device failed, or other texts needed the cache. The seconds include that.
   int64_t recomputed_tokens = 0;
+  int64_t proposals = 0;           // steps that checked tokens of speculation
   int64_t proposed_tokens = 0;     // by speculation, and checked
   int64_t accepted_tokens = 0;     // those of them that are in the text
   double prompt_seconds = 0;       // from getting a slot to the first token
@@ -90,9 +91,9 @@ struct TextPiece {
   std::string_view text;
   std::span<const int32_t> tokens;
   std::span<const TokenScore> scores;  // one per token, or none
-  operator std::string_view() const { return text; }
   // Of the text so far; null: the model has none.
   const GenerationStatistics* statistics = nullptr;
+  operator std::string_view() const { return text; }
 };
 
 // Receives each piece; returning false ends the generation. A function of a std::string_view will

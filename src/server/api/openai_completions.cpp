@@ -217,10 +217,12 @@ void openai_completions(const ApiCall& call) {
   if (fields.has_echo && fields.has_logprobs) {
     fields.prompt_scores = std::make_shared<PromptScores>();
     // One prompt between two steps.
-    request.before = [scores = fields.prompt_scores, asked = request](EngineModel& on) {
+    request.before = [&engine = call.context.engine, scores = fields.prompt_scores,
+                      asked = request](EngineModel& on) {
       const size_t next = scores->size();
       try {
         scores->push_back(on.score(asked.prompts[next], asked.options.scores));
+        engine.count_step(std::ssize(asked.prompts[next]));
       } catch (const llm::PromptTooLong&) {
         throw ApiError::from(std::current_exception(), asked.field_of(next));
       }
