@@ -135,6 +135,12 @@ void add_template_arguments(const Command& command, TemplateArguments& a) {
 }
 
 std::string template_text(const TemplateArguments& a) {
+  // The name of a template or of a file would be the whole prompt.
+  if (!a.text.empty() && a.text.find("{{") == a.text.npos && a.text.find("{%") == a.text.npos)
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("--chat-template \"{}\": this is no template, because it has neither "
+                            "{{{{ nor {{%; a file with one is given by --chat-template-file",
+                            a.text));
   if (a.file.empty()) return a.text;
   std::string text = read_file_or_input(a.file);
   if (text.empty())

@@ -385,6 +385,9 @@ TEST_F(LlmProgram, RunAndChatTakeATemplate) {
   const Result wrong = prism_program({"run", model_, "-p", "x", "--chat-template", "{% for"});
   EXPECT_NE(wrong.status, 0);
   EXPECT_TRUE(has(wrong.errors, "template")) << wrong.errors;
+  const Result name = prism_program({"run", model_, "-p", "x", "--chat-template", "chatml"});
+  EXPECT_NE(name.status, 0);
+  EXPECT_TRUE(has(name.errors, "neither {{ nor {%")) << name.errors;
   const Result both = prism_program({"run", model_, "-p", "x", "--chat-template", text,
                                      "--chat-template-file", folder / "template"});
   EXPECT_NE(both.status, 0);

@@ -192,9 +192,20 @@ TEST_F(ServerOptionsTest, SpeculationIsReportedAndKeepsTheText) {
   EXPECT_EQ(details["accepted_prediction_tokens"], accepted);
   EXPECT_EQ(details["rejected_prediction_tokens"], proposed - accepted);
   const std::string metrics = speculating.get("/metrics").body;
-  for (const auto& [name, count] : {std::pair("prism:tokens_proposed_total", proposed),
-                                    std::pair("prism:tokens_accepted_total", accepted)})
-    EXPECT_NE(metrics.find(fmt::format("\n{} {}\n", name, count)), std::string::npos) << metrics;
+  const auto counter = [&](const std::string& name) {
+    const size_t at = metrics.find(fmt::format("\n{} ", name));
+    return at == std::string::npos ? -1 : std::stoll(metrics.substr(at + name.size() + 2));
+  };
+  for (const char* name :
+       {"prism:tokens_proposed_total", "llamacpp:spec_decode_num_draft_tokens_total"})
+    EXPECT_EQ(counter(name), proposed) << metrics;
+  for (const char* name :
+       {"prism:tokens_accepted_total", "llamacpp:spec_decode_num_accepted_tokens_total"})
+    EXPECT_EQ(counter(name), accepted) << metrics;
+  const int64_t proposals = counter("llamacpp:spec_decode_num_drafts_total");
+  EXPECT_EQ(proposals, counter("prism:proposals_total"));
+  EXPECT_GE(proposals, proposed > 0 ? 1 : 0);
+  EXPECT_LE(proposals, proposed);
 }
 
 TEST_F(ServerOptionsTest, TextsThatTheEndCutsOffEndWithAnError) {

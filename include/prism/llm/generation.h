@@ -45,6 +45,9 @@ struct GenerationOptions {
   bool show_special = false;  // show control tokens as text, also to the grammar
   // Score each generated token (see scoring.h) with this many alternatives; -1: no scores.
   int64_t scores = -1;
+  // Scores are the log-probabilities with which the samplers chose, not those of the model: the
+  // alternatives are tokens that could have been chosen.
+  bool scores_choices = false;
   // When the context is full, drop half of the tokens after the first `keep` and continue instead
   // of stopping.
   bool shift_context = false;
@@ -62,6 +65,7 @@ struct GenerationStatistics {
   int64_t shifts = 0;            // times that a full context was shifted
   // Computed again: a device failed, or other texts needed the cache. The seconds include that.
   int64_t recomputed_tokens = 0;
+  int64_t proposals = 0;           // steps that checked tokens of speculation
   int64_t proposed_tokens = 0;     // by speculation, and checked
   int64_t accepted_tokens = 0;     // those of them that are in the text
   double prompt_seconds = 0;       // from getting a slot to the first token
@@ -87,6 +91,8 @@ struct TextPiece {
   std::string_view text;
   std::span<const int32_t> tokens;
   std::span<const TokenScore> scores;  // one per token, or none
+  // Of the text so far; null: the model has none.
+  const GenerationStatistics* statistics = nullptr;
   operator std::string_view() const { return text; }
 };
 

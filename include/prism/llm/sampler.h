@@ -91,6 +91,9 @@ class Sampler {
   // Returns the tokens that sample() would choose from, with their probabilities, without drawing.
   std::vector<std::pair<int32_t, double>> distribution(std::span<const float> logits,
                                                        std::span<const uint64_t> allowed = {});
+  // Returns the tokens that the last sample() chose from, with their probabilities: the likeliest
+  // first, and none of probability 0.
+  std::vector<std::pair<int32_t, double>> choices();
   void accept(int32_t token);  // a token of the prompt or of the answer, for the penalties
   void reset();                // clears the history and restarts the seed
   double uniform();            // the next random number in [0, 1)

@@ -268,10 +268,14 @@ std::vector<std::pair<int32_t, double>> Sampler::distribution(std::span<const fl
                                                               std::span<const uint64_t> allowed) {
   narrow(logits, allowed);
   set_step(step_);
+  return choices();
+}
+
+std::vector<std::pair<int32_t, double>> Sampler::choices() {
   sort_front(candidates_, candidates_.list.size());
   const double total = weights_of(candidates_, &weights_);
   std::vector<std::pair<int32_t, double>> result;
-  for (size_t i = 0; i < weights_.size(); ++i)
+  for (size_t i = 0; i < weights_.size() && weights_[i] > 0; ++i)
     result.emplace_back(candidates_.list[i].id, weights_[i] / total);
   return result;
 }

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <ctime>
 #include <map>
@@ -177,6 +178,26 @@ TEST(Sampler, TheDistributionIsWhatIsDrawnFrom) {
   EXPECT_EQ(shares[0].first, 0);
   EXPECT_EQ(shares[2].first, 3);
   EXPECT_NEAR(shares[1].second, 0.3 / 0.9, 1e-6);
+}
+
+TEST(Sampler, ChoicesAreThoseOfTheLastToken) {
+  SamplerOptions options = plain();
+  options.top_k = 3;
+  Sampler sampler(options);
+  const int32_t token = sampler.sample(logs({0.4, 0.1, 0.3, 0.2, 0}));
+  const auto choices = sampler.choices();
+  ASSERT_EQ(choices.size(), 3u);
+  EXPECT_EQ(choices[1].first, 2);
+  EXPECT_NEAR(choices[1].second, 0.3 / 0.9, 1e-6);
+  EXPECT_TRUE(std::ranges::any_of(choices, [&](const auto& each) { return each.first == token; }));
+  options.top_k = 0;
+  Sampler all(options);
+  all.sample(logs({0.5, 0, 0.5}));
+  EXPECT_EQ(all.choices().size(), 2u);  // not the one that never comes
+  options.temperature = 0;
+  Sampler greedy(options);
+  greedy.sample(logs({0.4, 0.6}));
+  EXPECT_EQ(greedy.choices(), (std::vector<std::pair<int32_t, double>>{{1, 1.0}}));
 }
 
 TEST(Sampler, KnowsWhatADeviceCanDo) {

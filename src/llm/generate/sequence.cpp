@@ -2,6 +2,7 @@
 #include "llm/generate/sequence.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <unordered_set>
 
@@ -34,6 +35,17 @@ SamplerOptions without_suppressed(SamplerOptions options, const Tokenizer& token
   for (const int32_t token : tokenizer.suppressed())
     options.logit_bias.emplace_back(token, -std::numeric_limits<float>::infinity());
   return options;
+}
+
+// Scores a token by the probabilities with which it was chosen.
+TokenScore score_choice(const std::vector<std::pair<int32_t, double>>& choices, int32_t token,
+                        int64_t top) {
+  TokenScore score{token, std::nullopt, {}};
+  for (const auto& [id, probability] : choices) {
+    if (id == token) score.logprob = std::log(probability);
+    if (std::ssize(score.top) < top) score.top.push_back({id, std::log(probability)});
+  }
+  return score;
 }
 
 }  // namespace
@@ -80,7 +92,10 @@ int32_t Sequence::sample(std::span<const float> logits) {
   sampler_.set_step(static_cast<uint32_t>(tokens_.size() - 1));
   const int32_t token =
       grammar_ ? sampler_.sample(logits, grammar_->allowed()) : sampler_.sample(logits);
-  if (options().scores >= 0) result_.scores.push_back(score_token(logits, token, options().scores));
+  if (options().scores >= 0)
+    result_.scores.push_back(options().scores_choices
+                                 ? score_choice(sampler_.choices(), token, options().scores)
+                                 : score_token(logits, token, options().scores));
   return token;
 }
 
@@ -115,7 +130,7 @@ bool Sequence::show(std::string_view text) {
   if (text.empty()) return true;
   result_.text += text;
   if (!request_.on_text) return true;
-  TextPiece piece{text, std::span(result_.tokens).subspan(shown_tokens_), {}};
+  TextPiece piece{text, std::span(result_.tokens).subspan(shown_tokens_), {}, &result_.statistics};
   if (!result_.scores.empty())
     piece.scores = std::span(result_.scores).subspan(shown_tokens_, piece.tokens.size());
   shown_tokens_ = result_.tokens.size();
@@ -130,6 +145,7 @@ void Sequence::put(int32_t token) {
     result_.statistics.prompt_seconds = seconds(first_ - begun_);
     result_.statistics.first_token_seconds = seconds(first_ - asked_);
   }
+  result_.statistics.generation_seconds = seconds(Clock::now() - first_);
   if (tokenizer_.ends_text(token) && !options().ignore_end) {
     if (!result_.scores.empty()) result_.scores.pop_back();  // it is not part of the text
     return finish(StopReason::end_token);

@@ -57,6 +57,7 @@ class Sequence {
   // The tokens that were in the cache are computed again.
   void lose_cache(int64_t cached) { result_.statistics.recomputed_tokens += cached; }
   void count_proposals(int64_t proposed, int64_t accepted) {
+    ++result_.statistics.proposals;
     result_.statistics.proposed_tokens += proposed;
     result_.statistics.accepted_tokens += accepted;
   }

@@ -40,6 +40,7 @@ void Answer::start(Engine& engine, AnswerRequest request, std::unique_ptr<Answer
                 .prompt = self->request_.prompts[i / static_cast<size_t>(self->request_.choices)],
                 .options = self->request_.options};
     job.options.sampler.seed += i;
+    job.wants_statistics = self->request_.is_streamed && self->request_.shows_timings;
     job.on_begin = [self](double load_seconds) { self->on_begin(load_seconds); };
     if (self->request_.is_streamed && self->request_.shows_prompts)
       job.on_prompt = [self, i](llm::PromptProgress progress) { self->on_prompt(i, progress); };
@@ -76,7 +77,7 @@ void Answer::on_begin(double load_seconds) {
 }
 
 void Answer::on_prompt(size_t index, const llm::PromptProgress& progress) {
-  if (!has_failed_) response_.write(format_->prompt(choices_[index], progress));
+  if (!has_failed_) response_.write(format_->prompt(*this, choices_[index], progress));
 }
 
 void Answer::on_text(size_t index, TextEvent event) {

@@ -26,6 +26,7 @@ struct AnswerRequest {
   llm::GenerationOptions options = {};
   bool is_streamed = false;
   bool shows_prompts = false;  // streams tell how much of the prompt has been read
+  bool shows_timings = false;  // streams have the timings of the text so far in each event
   Engine::Work before = {};    // with the model, before the texts begin; empty: none
   // Splits texts into content, reasoning and tool calls; without it all is content.
   std::function<llm::MessageParser()> parser = {};
@@ -60,7 +61,7 @@ bool is_cut(const Choice& choice);  // it ended at max_tokens or the end of the 
 // A piece of a choice as it arrives; the choice holds everything up to and with it.
 struct ChoicePiece {
   llm::MessageParts parts;
-  TextEvent event;  // tokens and scores
+  TextEvent event;  // tokens, scores and statistics
 };
 
 struct AnswerUsage {
@@ -81,7 +82,9 @@ class AnswerFormat {
   virtual const char* stream_type() const { return "text/event-stream"; }
   virtual const char* keep_alive() const { return ": waiting\n\n"; }
   virtual std::string begin(const Answer&) { return {}; }
-  virtual std::string prompt(const Choice&, const llm::PromptProgress&) { return {}; }
+  virtual std::string prompt(const Answer&, const Choice&, const llm::PromptProgress&) {
+    return {};
+  }
   virtual std::string piece(const Answer& answer, const Choice& choice,
                             const ChoicePiece& piece) = 0;
   virtual std::string end(const Answer& answer, const Choice& choice) = 0;  // one choice has ended

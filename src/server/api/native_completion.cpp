@@ -14,7 +14,8 @@ namespace {
 // What the reply holds beside the text.
 struct NativeFields {
   bool has_scores = false, returns_tokens = false;
-  std::vector<std::string> only;  // paths such as "timings/prompt_n"; empty: all
+  bool has_probabilities = false;  // the scores are those with which the samplers chose
+  std::vector<std::string> only;   // paths such as "timings/prompt_n"; empty: all
 };
 
 class NativeFormat : public AnswerFormat {
@@ -33,13 +34,11 @@ class NativeFormat : public AnswerFormat {
     return list;
   }
 
-  std::string prompt(const Choice& choice, const llm::PromptProgress& progress) override {
-    return sse_event(Json{{"index", choice.index},
-                          {"content", ""},
-                          {"tokens", Json::array()},
-                          {"stop", false},
-                          {"prompt_progress", prompt_progress_json(progress)}}
-                         .dump());
+  std::string prompt(const Answer& answer, const Choice& choice,
+                     const llm::PromptProgress& progress) override {
+    return event(
+        {{"index", choice.index}, {"content", ""}, {"tokens", Json::array()}, {"stop", false}},
+        progress_members(answer, progress));
   }
 
   std::string piece(const Answer& answer, const Choice& choice, const ChoicePiece& piece) override {
@@ -51,8 +50,9 @@ class NativeFormat : public AnswerFormat {
                  {"tokens_predicted", choice.tokens.size()},
                  {"tokens_evaluated", prompt(answer, choice).size()}};
     if (fields_.has_scores)
-      json["completion_probabilities"] = scores_json(answer.tokenizer(), piece.event.scores);
-    return sse_event(json.dump());
+      json["completion_probabilities"] =
+          scores_json(answer.tokenizer(), piece.event.scores, fields_.has_probabilities);
+    return event(std::move(json), piece_members(piece.event));
   }
 
   std::string end(const Answer& answer, const Choice& choice) override {
@@ -60,6 +60,11 @@ class NativeFormat : public AnswerFormat {
   }
 
  private:
+  static std::string event(Json json, const Json& more) {
+    for (const Json::Member& each : more.members()) json[each.key] = each.value;
+    return sse_event(json.dump());
+  }
+
   static const char* stop_type(const llm::Generation& result) {
     if (result.reason == llm::StopReason::end_token) return "eos";
     if (result.reason == llm::StopReason::stop_text) return "word";
@@ -94,7 +99,8 @@ class NativeFormat : public AnswerFormat {
                  {"has_new_line", choice.content.find('\n') != std::string::npos},
                  {"timings", timings_json(s)}};
     if (fields_.has_scores && is_whole)
-      json["completion_probabilities"] = scores_json(tokenizer, choice.scores);
+      json["completion_probabilities"] =
+          scores_json(tokenizer, choice.scores, fields_.has_probabilities);
     return fields_.only.empty() ? json : chosen(json);
   }
 
@@ -130,10 +136,13 @@ void start(const ApiCall& call, AnswerRequest request) {
   const int64_t scores = body["n_probs"].integer_or(0, 0);
   fields.has_scores = scores > 0;
   if (fields.has_scores) request.options.scores = scores;
+  fields.has_probabilities = body["post_sampling_probs"].boolean_or(false);
+  request.options.scores_choices = fields.has_probabilities;
   fields.returns_tokens = body["return_tokens"].boolean_or(false);
   for (const JsonView& each : body["response_fields"].items()) fields.only.push_back(each.string());
   request.is_streamed = body["stream"].boolean_or(false);
   request.shows_prompts = body["return_progress"].boolean_or(false);
+  request.shows_timings = body["timings_per_token"].boolean_or(false);
   Answer::start(call.context.engine, std::move(request),
                 std::make_unique<NativeFormat>(std::move(fields)), call.response);
 }

@@ -9,11 +9,15 @@ namespace prism::server {
 namespace {
 
 // Writes a metric as "prism:NAME". Those that llama.cpp's server has too are also written as
-// "llamacpp:NAME", so that its dashboards work.
+// "llamacpp:NAME", or its other name for them, so that its dashboards work.
 class MetricsText {
  public:
   void counter(const char* name, const char* help, double value, bool is_shared = false) {
     add(name, "counter", help, value, is_shared);
+  }
+  void counter(const char* name, const char* llama_name, const char* help, double value) {
+    write("prism", name, "counter", help, value);
+    write("llamacpp", llama_name, "counter", help, value);
   }
   void gauge(const char* name, const char* help, double value, bool is_shared = false) {
     add(name, "gauge", help, value, is_shared);
@@ -22,11 +26,13 @@ class MetricsText {
 
  private:
   void add(const char* name, const char* kind, const char* help, double value, bool is_shared) {
-    for (const char* prefix : {"prism", "llamacpp"}) {
-      text += fmt::format("# HELP {0}:{1} {2}\n# TYPE {0}:{1} {3}\n{0}:{1} {4}\n", prefix, name,
-                          help, kind, value);
-      if (!is_shared) return;
-    }
+    write("prism", name, kind, help, value);
+    if (is_shared) write("llamacpp", name, kind, help, value);
+  }
+  void write(const char* prefix, const char* name, const char* kind, const char* help,
+             double value) {
+    text += fmt::format("# HELP {0}:{1} {2}\n# TYPE {0}:{1} {3}\n{0}:{1} {4}\n", prefix, name, help,
+                        kind, value);
   }
 };
 
@@ -67,10 +73,13 @@ void native_metrics(const ApiCall& call) {
   metrics.counter("texts_done_total", "Texts and embeddings that ended.", number(s.texts_done));
   metrics.counter("texts_failed_total", "Texts and embeddings that failed.",
                   number(s.texts_failed));
-  metrics.counter("tokens_proposed_total", "Tokens that speculation proposed and checked.",
-                  number(s.proposed_tokens));
-  metrics.counter("tokens_accepted_total", "Proposed tokens that texts accepted.",
-                  number(s.accepted_tokens));
+  metrics.counter("proposals_total", "spec_decode_num_drafts_total",
+                  "Proposals of speculation that were checked, of one or more tokens.",
+                  number(s.proposals));
+  metrics.counter("tokens_proposed_total", "spec_decode_num_draft_tokens_total",
+                  "Tokens that speculation proposed and checked.", number(s.proposed_tokens));
+  metrics.counter("tokens_accepted_total", "spec_decode_num_accepted_tokens_total",
+                  "Proposed tokens that texts accepted.", number(s.accepted_tokens));
   metrics.gauge("models_loaded", "Models in memory.", number(s.models.size()));
   call.response.send({200,
                       {{"content-type", "text/plain; version=0.0.4"},

@@ -72,11 +72,26 @@ Json timings_json(const llm::GenerationStatistics& s) {
           {"draft_n_accepted", s.accepted_tokens}};
 }
 
-Json prompt_progress_json(const llm::PromptProgress& progress) {
-  return {{"total", progress.tokens},
-          {"cache", progress.reused},
-          {"processed", progress.read},
-          {"time_ms", progress.seconds * 1000}};
+Json progress_members(const Answer& answer, const llm::PromptProgress& progress) {
+  Json members = Json::object();
+  members["prompt_progress"] = {{"total", progress.tokens},
+                                {"cache", progress.reused},
+                                {"processed", progress.read},
+                                {"time_ms", progress.seconds * 1000}};
+  if (!answer.request().shows_timings) return members;
+  llm::GenerationStatistics s;
+  s.prompt_tokens = progress.read;
+  s.reused_tokens = progress.reused;
+  if (progress.read > progress.reused) s.prompt_seconds = progress.seconds;
+  members["timings"] = timings_json(s);
+  return members;
+}
+
+Json piece_members(const TextEvent& event) {
+  if (!event.statistics) return nullptr;
+  Json members = Json::object();
+  members["timings"] = timings_json(*event.statistics);
+  return members;
 }
 
 const char* openai_finish_reason(const Choice& choice) {
@@ -86,24 +101,28 @@ const char* openai_finish_reason(const Choice& choice) {
 
 double finite_logprob(double logprob) { return std::isfinite(logprob) ? logprob : -9999.0; }
 
-static Json token_json(const llm::Tokenizer& tokenizer, int32_t token, double logprob) {
+static Json token_json(const llm::Tokenizer& tokenizer, int32_t token, double logprob,
+                       bool as_probability) {
   const std::string piece = tokenizer.piece(token, true);
   Json bytes = Json::array();
   for (const char c : piece) bytes.push_back(static_cast<unsigned char>(c));
-  return {{"id", token},
-          {"token", piece},
-          {"bytes", std::move(bytes)},
-          {"logprob", finite_logprob(logprob)}};
+  Json json = {{"id", token}, {"token", piece}, {"bytes", std::move(bytes)}};
+  if (as_probability)
+    json["prob"] = std::exp(logprob);
+  else
+    json["logprob"] = finite_logprob(logprob);
+  return json;
 }
 
-Json scores_json(const llm::Tokenizer& tokenizer, const std::vector<llm::TokenScore>& scores) {
+Json scores_json(const llm::Tokenizer& tokenizer, const std::vector<llm::TokenScore>& scores,
+                 bool as_probabilities) {
   Json list = Json::array();
   for (const llm::TokenScore& each : scores) {
-    Json token = token_json(tokenizer, each.id, each.logprob.value_or(0));
+    Json token = token_json(tokenizer, each.id, each.logprob.value_or(0), as_probabilities);
     Json top = Json::array();
     for (const llm::RankedToken& ranked : each.top)
-      top.push_back(token_json(tokenizer, ranked.id, ranked.logprob));
-    token["top_logprobs"] = std::move(top);
+      top.push_back(token_json(tokenizer, ranked.id, ranked.logprob, as_probabilities));
+    token[as_probabilities ? "top_probs" : "top_logprobs"] = std::move(top);
     list.push_back(std::move(token));
   }
   return list;

@@ -11,12 +11,17 @@ Json openai_error_json(const ApiError& error);
 Json openai_usage(const AnswerUsage& usage);
 // Tokens and speeds by the names of llama.cpp's server.
 Json timings_json(const llm::GenerationStatistics& statistics);
-Json prompt_progress_json(const llm::PromptProgress& progress);
+// The members of an event of a stream that reports how much of the prompt has been read:
+// prompt_progress and, if the request asks for them, timings.
+Json progress_members(const Answer& answer, const llm::PromptProgress& progress);
+// The members of an event with a piece of text: timings if the request asks for them, else null.
+Json piece_members(const TextEvent& event);
 // "stop", "length", "tool_calls".
 const char* openai_finish_reason(const Choice& choice);
 // For each token its text as it stands in the answer, its bytes and its log-probability, and the
-// same for its alternatives.
-Json scores_json(const llm::Tokenizer& tokenizer, const std::vector<llm::TokenScore>& scores);
+// same for its alternatives. as_probabilities: with probabilities instead.
+Json scores_json(const llm::Tokenizer& tokenizer, const std::vector<llm::TokenScore>& scores,
+                 bool as_probabilities = false);
 inline constexpr int64_t kMaxChoices = 128, kMaxLogprobs = 20;
 double finite_logprob(double logprob);  // JSON has no infinities
 int64_t unix_seconds();

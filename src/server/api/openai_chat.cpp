@@ -41,16 +41,18 @@ class ChatFormat : public OpenAiFormat {
     return events;
   }
 
-  std::string prompt(const Choice& choice, const llm::PromptProgress& progress) override {
-    return delta(choice, "{}", "null", {{"prompt_progress", prompt_progress_json(progress)}});
+  std::string prompt(const Answer& answer, const Choice& choice,
+                     const llm::PromptProgress& progress) override {
+    return delta(choice, "{}", "null", progress_members(answer, progress));
   }
 
   std::string piece(const Answer& answer, const Choice& choice, const ChoicePiece& piece) override {
     std::string events;
+    const Json more = piece_members(piece.event);
     std::string scores =
         has_logprobs_ ? logprobs(answer.tokenizer(), piece.event.scores).dump() : "null";
     for (const llm::MessagePart& each : piece.parts) {
-      events += delta(choice, part_json(choice, each), scores);
+      events += delta(choice, part_json(choice, each), scores, more);
       scores = "null";
     }
     return events;
@@ -161,6 +163,7 @@ void openai_chat_completions(const ApiCall& call) {
   request.choices = body["n"].integer_or(1, 1, kMaxChoices);
   request.is_streamed = body["stream"].boolean_or(false);
   request.shows_prompts = body["return_progress"].boolean_or(false);
+  request.shows_timings = body["timings_per_token"].boolean_or(false);
   prepare_chat(chat, request);
 
   auto format = std::make_unique<ChatFormat>(request.model->name(), fields);

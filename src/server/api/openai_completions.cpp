@@ -59,19 +59,20 @@ class CompletionFormat : public OpenAiFormat {
     return events;
   }
 
-  std::string prompt(const Choice& choice, const llm::PromptProgress& progress) override {
-    return text_chunk(choice, "", "null", "null",
-                      {{"prompt_progress", prompt_progress_json(progress)}});
+  std::string prompt(const Answer& answer, const Choice& choice,
+                     const llm::PromptProgress& progress) override {
+    return text_chunk(choice, "", "null", "null", progress_members(answer, progress));
   }
 
   std::string piece(const Answer& answer, const Choice& choice, const ChoicePiece& piece) override {
-    if (!fields_.has_logprobs) return text_chunk(choice, piece.event.text, "null", "null");
+    const Json more = piece_members(piece.event);
+    if (!fields_.has_logprobs) return text_chunk(choice, piece.event.text, "null", "null", more);
     const std::string before =
         echo(answer, choice) +
         choice.content.substr(0, choice.content.size() - piece.event.text.size());
     Scores scores(answer.tokenizer(), characters(before));
     for (const llm::TokenScore& each : piece.event.scores) scores.add(each);
-    return text_chunk(choice, piece.event.text, scores.json().dump(), "null");
+    return text_chunk(choice, piece.event.text, scores.json().dump(), "null", more);
   }
 
   std::string end(const Answer&, const Choice& choice) override {
@@ -206,6 +207,7 @@ void openai_completions(const ApiCall& call) {
     best.fail("is larger than n; this server returns every text that it generates");
   request.is_streamed = body["stream"].boolean_or(false);
   request.shows_prompts = body["return_progress"].boolean_or(false);
+  request.shows_timings = body["timings_per_token"].boolean_or(false);
   CompletionFormat::Fields fields;
   fields.include_usage = body["stream_options"]["include_usage"].boolean_or(false);
   fields.has_logprobs = static_cast<bool>(body["logprobs"]);
@@ -215,10 +217,12 @@ void openai_completions(const ApiCall& call) {
   if (fields.has_echo && fields.has_logprobs) {
     fields.prompt_scores = std::make_shared<PromptScores>();
     // One prompt between two steps.
-    request.before = [scores = fields.prompt_scores, asked = request](EngineModel& on) {
+    request.before = [&engine = call.context.engine, scores = fields.prompt_scores,
+                      asked = request](EngineModel& on) {
       const size_t next = scores->size();
       try {
         scores->push_back(on.score(asked.prompts[next], asked.options.scores));
+        engine.count_step(std::ssize(asked.prompts[next]));
       } catch (const llm::PromptTooLong&) {
         throw ApiError::from(std::current_exception(), asked.field_of(next));
       }

@@ -80,9 +80,9 @@ void embed_texts(const ApiCall& call, std::shared_ptr<ServedModel> model, EmbedR
   }
   answer_with(
       call, std::move(model),
-      [request = std::move(request), tokens = std::move(tokens), reply = std::move(reply),
-       vectors =
-           std::vector<std::vector<float>>()](EngineModel& on) mutable -> std::optional<HttpReply> {
+      [&engine = call.context.engine, request = std::move(request), tokens = std::move(tokens),
+       reply = std::move(reply), vectors = std::vector<std::vector<float>>(),
+       used = int64_t{0}](EngineModel& on) mutable -> std::optional<HttpReply> {
         const auto left = std::span(request.texts).subspan(vectors.size());
         std::vector<std::vector<float>> some;
         try {
@@ -91,6 +91,13 @@ void embed_texts(const ApiCall& call, std::shared_ptr<ServedModel> model, EmbedR
           throw ApiError::from(std::current_exception(),
                                request.fields[vectors.size() + error.index()]);
         }
+        // Longer texts were cut.
+        const int64_t most = on.facts().context;
+        int64_t computed = 0;
+        for (size_t i = 0; i < some.size(); ++i)
+          computed += std::min(tokens[vectors.size() + i], most);
+        engine.count_step(computed);
+        used += computed;
         for (std::vector<float>& each : some) {
           const int64_t dimensions = request.dimensions;
           if (dimensions > static_cast<int64_t>(each.size()))
@@ -102,10 +109,6 @@ void embed_texts(const ApiCall& call, std::shared_ptr<ServedModel> model, EmbedR
           vectors.push_back(std::move(each));
         }
         if (some.size() < left.size()) return std::nullopt;
-        // Longer texts were cut.
-        const int64_t most = on.facts().context;
-        int64_t used = 0;
-        for (const int64_t each : tokens) used += std::min(each, most);
         return json_reply(reply(std::move(vectors), used));
       },
       write_error);

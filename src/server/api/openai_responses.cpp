@@ -67,8 +67,15 @@ class ResponsesFormat : public AnswerFormat {
     return events += event("response.in_progress", {{"response", response}});
   }
 
+  std::string prompt(const Answer& answer, const Choice&,
+                     const llm::PromptProgress& progress) override {
+    return event("response.in_progress", {{"response", response_json(answer, "in_progress")}},
+                 progress_members(answer, progress));
+  }
+
   std::string piece(const Answer& answer, const Choice& choice, const ChoicePiece& piece) override {
     std::string events;
+    const Json more = piece_members(piece.event);
     // The calls of this piece that have no item yet.
     size_t call = choice.calls.size();
     for (const llm::MessagePart& each : piece.parts)
@@ -84,7 +91,7 @@ class ResponsesFormat : public AnswerFormat {
       }
       if (each.kind != Kind::call_arguments && (!is_open_ || items_.back().kind != each.kind))
         events += open(new_item(each.kind));
-      events += delta(answer, each.text, std::exchange(scores, {}));
+      events += delta(answer, each.text, std::exchange(scores, {}), more);
     }
     return events;
   }
@@ -101,9 +108,10 @@ class ResponsesFormat : public AnswerFormat {
   }
 
  private:
-  std::string event(const char* type, Json fields) {
+  std::string event(const char* type, const Json& fields, const Json& more = nullptr) {
     Json json = {{"type", type}, {"sequence_number", sequence_++}};
-    for (const Json::Member& each : fields.members()) json[each.key] = each.value;
+    for (const Json* some : {&fields, &more})
+      for (const Json::Member& each : some->members()) json[each.key] = each.value;
     return sse_event(json.dump(), type);
   }
 
@@ -121,19 +129,19 @@ class ResponsesFormat : public AnswerFormat {
   }
 
   std::string delta(const Answer& answer, const std::string& text,
-                    std::vector<llm::TokenScore> scores) {
+                    std::vector<llm::TokenScore> scores, const Json& more) {
     tokenizer_ = &answer.tokenizer();
     OutputItem& item = items_.back();
     item.text += text;
     if (item.is_call())
       return event("response.function_call_arguments.delta",
-                   {{"item_id", item.id}, {"output_index", index()}, {"delta", text}});
+                   {{"item_id", item.id}, {"output_index", index()}, {"delta", text}}, more);
     Json json = place(item);
     json["delta"] = text;
-    if (item.kind == Kind::reasoning) return event("response.reasoning_text.delta", json);
+    if (item.kind == Kind::reasoning) return event("response.reasoning_text.delta", json, more);
     json["logprobs"] = logprobs(scores);
     item.scores.insert(item.scores.end(), scores.begin(), scores.end());
-    return event("response.output_text.delta", json);
+    return event("response.output_text.delta", json, more);
   }
 
   std::string close(const Answer& answer) {
@@ -317,6 +325,8 @@ void openai_responses(const ApiCall& call) {
     has_logprobs |= each.string() == "message.output_text.logprobs";
   if (has_logprobs) request.options.scores = body["top_logprobs"].integer_or(0, 0, kMaxLogprobs);
   request.is_streamed = body["stream"].boolean_or(false);
+  request.shows_prompts = body["return_progress"].boolean_or(false);
+  request.shows_timings = body["timings_per_token"].boolean_or(false);
   prepare_chat(chat, request);
   auto format =
       std::make_unique<ResponsesFormat>(repeated_fields(body, request.options), has_logprobs);

@@ -77,12 +77,13 @@ void native_rerank(const ApiCall& call) {
   const auto model = call.context.models.reranker(call.body["model"].string_or(""));
   answer_with(
       call, model,
-      [request = std::move(request), name = model->name(),
+      [&engine = call.context.engine, request = std::move(request), name = model->name(),
        all = llm::Ranking()](EngineModel& on) mutable -> std::optional<HttpReply> {
         const auto left = std::span(request.documents).subspan(all.scores.size());
         const llm::Ranking some = ranked(on, request.query, left);
         all.scores.insert(all.scores.end(), some.scores.begin(), some.scores.end());
         all.tokens += some.tokens;
+        engine.count_step(some.tokens);
         if (some.scores.size() < left.size()) return std::nullopt;
         return json_reply(reply(request, all, name));
       },

@@ -218,8 +218,10 @@ void Engine::continue_work() {
     with = &use(first.texts.front()->job.model);
     for (const std::shared_ptr<Text>& each : first.texts) each->is_working = true;
     publish();  // the work may take long
+    const auto begun = Clock::now();
     is_done = first.work(*with->model);
     with->last_use = Clock::now();
+    counters_.prompt_seconds += std::chrono::duration<double>(with->last_use - begun).count();
   } catch (...) {
     failed = std::current_exception();
     if (with && is_device_lost(failed)) with->is_lost = true;
@@ -234,6 +236,12 @@ void Engine::continue_work() {
       end(each, {});
     else
       begin(each);
+}
+
+void Engine::count_step(int64_t tokens) {
+  ++counters_.steps;
+  ++counters_.text_steps;
+  counters_.prompt_tokens += static_cast<uint64_t>(tokens);
 }
 
 void Engine::end_cancelled_work() {
@@ -339,11 +347,11 @@ void Engine::begin(const std::shared_ptr<Text>& text) {
     // The callback is called on this thread, within step().
     const auto on_text = [this, at = text.get()](const llm::TextPiece& piece) {
       at->generated += static_cast<int64_t>(piece.tokens.size());
-      events_.push_back({texts_.at(at->job.id),
-                         {std::string(piece.text),
-                          {piece.tokens.begin(), piece.tokens.end()},
-                          {piece.scores.begin(), piece.scores.end()}},
-                         {}});
+      TextEvent event{std::string(piece.text),
+                      {piece.tokens.begin(), piece.tokens.end()},
+                      {piece.scores.begin(), piece.scores.end()}};
+      if (at->job.wants_statistics && piece.statistics) event.statistics = *piece.statistics;
+      events_.push_back({texts_.at(at->job.id), std::move(event), {}});
       return true;
     };
     if (text->job.on_prompt)
@@ -375,6 +383,7 @@ void Engine::end(const std::shared_ptr<Text>& text, llm::Generation result) {
   counters_.generated_tokens += static_cast<uint64_t>(s.generated_tokens);
   counters_.longest_text =
       std::max(counters_.longest_text, static_cast<uint64_t>(s.prompt_tokens + s.generated_tokens));
+  counters_.proposals += static_cast<uint64_t>(s.proposals);
   counters_.proposed_tokens += static_cast<uint64_t>(s.proposed_tokens);
   counters_.accepted_tokens += static_cast<uint64_t>(s.accepted_tokens);
   counters_.prompt_seconds += s.prompt_seconds;

@@ -11,6 +11,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -23,7 +24,8 @@ namespace prism::server {
 struct TextEvent {
   std::string text;  // whole characters
   std::vector<int32_t> tokens;
-  std::vector<llm::TokenScore> scores;  // one for each token, or none
+  std::vector<llm::TokenScore> scores;                       // one for each token, or none
+  std::optional<llm::GenerationStatistics> statistics = {};  // of the text so far, if asked for
 };
 
 // One text to generate. The callbacks run on the thread of EngineOptions::post.
@@ -32,6 +34,7 @@ struct TextJob {
   std::shared_ptr<ServedModel> model;
   std::vector<int32_t> prompt;
   llm::GenerationOptions options = {};
+  bool wants_statistics = false;  // with each event of the text
   // The model has accepted the prompt. load_seconds: what loading the model for it took, or 0.
   std::function<void(double load_seconds)> on_begin = {};
   std::function<void(llm::PromptProgress progress)> on_prompt = {};
@@ -96,7 +99,7 @@ struct EngineState {
   std::vector<Loaded> models;
   int64_t parallel = 1;  // texts at once
   uint64_t texts_done = 0, texts_failed = 0, prompt_tokens = 0, reused_tokens = 0,
-           generated_tokens = 0, proposed_tokens = 0, accepted_tokens = 0, steps = 0;
+           generated_tokens = 0, proposals = 0, proposed_tokens = 0, accepted_tokens = 0, steps = 0;
   uint64_t text_steps = 0;    // the sum over all steps of their texts
   uint64_t longest_text = 0;  // tokens, with the prompt
   double prompt_seconds = 0, generation_seconds = 0;
@@ -123,6 +126,8 @@ class Engine {
   // QueueFull. Returns the id for cancel().
   uint64_t run_with(std::shared_ptr<ServedModel> model, Work work,
                     std::function<void(std::exception_ptr failure)> done);
+  // Adds a step of work, which computed so many tokens, to the counters. Only work calls it.
+  void count_step(int64_t tokens);
   // Loads a model before its first text. `done` gets the failure, or null.
   void load(std::shared_ptr<ServedModel> model,
             std::function<void(std::exception_ptr failure)> done);
