@@ -135,6 +135,13 @@ TEST_F(ServerOptionsTest, NativeEndpoints) {
   EXPECT_EQ(post("/detokenize", {{"tokens", tokens}})["content"], "Once upon a time");
   EXPECT_EQ(post("/tokenize", {{"content", "Once"}, {"with_pieces", true}})["tokens"][0]["id"],
             tokens[0]);
+  // Three bytes that have tokens of their own.
+  const json parts =
+      post("/tokenize", {{"content", "\xE6\x97\xA5"}, {"with_pieces", true}})["tokens"];
+  ASSERT_EQ(parts.size(), 4u);
+  EXPECT_EQ(parts[0]["piece"], " ");
+  EXPECT_EQ(parts[1]["piece"], json::array({0xE6}));
+  EXPECT_EQ(parts[3]["piece"], json::array({0xA5}));
   EXPECT_EQ(post("/apply-template", chat())["prompt"],
             "<|im_start|>user\nOnce upon a time<|im_end|>\n<|im_start|>assistant\n");
   const json whole =

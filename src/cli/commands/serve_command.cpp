@@ -269,7 +269,8 @@ void add_serve_command(const Command& program) {
   add_sampling_arguments(command, o.sampling);
   command.footer(
       "Only this machine reaches the server unless --host gives another address, which needs "
-      "--api-key.\nExamples:\n  prism serve\n  prism serve model.gguf --port 9000 --parallel 8\n"
+      "--api-key. --context is for each text.\nExamples:\n  prism serve\n  prism serve model.gguf "
+      "--port 9000 --parallel 8\n"
       "  prism serve models/ --idle-unload 600\n  prism serve model.gguf --host 0.0.0.0 --api-key "
       "SECRET");
   command.run([options] { return serve(*options); });

@@ -1,6 +1,7 @@
 // Endpoints of the server itself, by the names of llama.cpp's server.
 #include <algorithm>
 
+#include "base/utf8.h"
 #include "prism/device.h"
 #include "runtime/driver.h"
 #include "server/api/api.h"
@@ -23,6 +24,14 @@ std::string query_value(std::string_view query, std::string_view name) {
       return value;
   }
   return {};
+}
+
+// A part of a character is an array of its bytes.
+Json piece_json(const std::string& piece) {
+  if (utf8_valid_end(piece, 0) == piece.size()) return piece;
+  Json bytes = Json::array();
+  for (const char each : piece) bytes.push_back(static_cast<unsigned char>(each));
+  return bytes;
 }
 
 Json placement_json(const EngineModel::Facts& facts) {
@@ -66,7 +75,7 @@ void native_tokenize(const ApiCall& call) {
       list.push_back(token);
       continue;
     }
-    list.push_back({{"id", token}, {"piece", model->tokenizer().piece(token, true)}});
+    list.push_back({{"id", token}, {"piece", piece_json(model->tokenizer().piece(token, true))}});
   }
   Json json = Json::object();
   json["tokens"] = std::move(list);
