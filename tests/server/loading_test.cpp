@@ -17,7 +17,7 @@ namespace {
 using nlohmann::json;
 using test::RunningServer;
 
-// Something that begins, and goes on when it is told.
+// Something that begins, and goes on when the test lets it.
 struct Stage {
   void pass() {
     begun = true;
@@ -128,7 +128,7 @@ TEST_F(Loading, ThatFailsEndsTheServer) {
 }
 
 // However long the model takes to fail again.
-TEST_F(Loading, ThatFailsIsToldToRequestsThatWait) {
+TEST_F(Loading, ThatFailsEndsWaitingRequestsWithItsError) {
   ServerOptions with = options();
   with.http.quiet_seconds = 0.05;
   with.load_model = [this, loads = 0](const ServedModel&) mutable -> std::unique_ptr<EngineModel> {

@@ -78,7 +78,7 @@ std::optional<Joint> MatmulOp::with_maker(const Device& device, std::span<const 
       !is_same(inputs[0], maker.inputs[0]))
     return std::nullopt;
   const Tensor &w = inputs[1], &w_other = maker.inputs[1];
-  // What the tail sees of the other product lies in the place of the result.
+  // What the tail sees of the other product has the place of the result.
   const Tensor& seen = inputs[made];
   if (!(w.type() == w_other.type()) || !(w.layout() == w_other.layout()) ||
       seen.elements() != inputs[0].size(0) * w.size(1) ||
@@ -177,7 +177,7 @@ SideBySideOp::Parts SideBySideOp::parts(const DeviceCall& call) const {
     if (!tail)
       throw Error(
           ErrorCode::kNotSupported,
-          fmt::format("{}: an input of chain {} lies as kernels do not take it", name(), i));
+          fmt::format("{}: the kernels cannot read the layout of an input of chain {}", name(), i));
     parts.tails.push_back(*std::move(tail));
     next += tails_[i].others();
     parts.buffers.push_back(call.input(matrices + i));
@@ -291,8 +291,9 @@ void PairedProductOp::launch(DeviceCall& call) const {
   const auto tail = bind_tail(call, tail_, 3, s.n, Shape{s.m, s.n}, made_);
   const auto product = product_of(call.info(), s);
   if (!tail || !product)
-    throw Error(ErrorCode::kNotSupported,
-                fmt::format("{}: an input of its chain lies as kernels do not take it", name()));
+    throw Error(
+        ErrorCode::kNotSupported,
+        fmt::format("{}: the kernels cannot read the layout of an input of its chain", name()));
   launch_product(call, *product,
                  ops::vector_product_launch(*product, word(s.n), word(s.k), word(s.m),
                                             word(s.in_a.step), word(s.n)),

@@ -152,7 +152,7 @@ std::optional<MatrixLayout> matrix_layout(const Layout& layout) {
     matrix.batch = layout.shape[0];
     matrix.batch_step = matrix.batch > 1 ? layout.stride(0) : 0;
   }
-  // The step along an axis of length 1 is nobody's business.
+  // The step along an axis of length 1 is never taken.
   if (column_step == 1 || columns == 1) {
     matrix.step = rows == 1 ? columns : row_step;
     if (matrix.step >= columns) return matrix;

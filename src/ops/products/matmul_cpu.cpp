@@ -40,7 +40,7 @@ struct Sizes {
   int64_t m, n, k;
 };
 
-// y = a times quantised rows b; a lies as in_a says, or was rounded before.
+// y = a times quantised rows b; in_a is the layout of a, unless a was rounded before.
 void run_quantised(const CpuCall& call, const Sizes& s, const std::optional<MatrixLayout>& in_a,
                    const void* from_a, float* y) {
   const HostView &a = call.inputs[0], &b = call.inputs[1];

@@ -63,8 +63,9 @@ void NormedProductOp::launch(DeviceCall& call) const {
   auto tail = bind_tail(call, tail_, 2, s.n);
   const auto product = product_of(call.info(), s);
   if (!tail || !product)
-    throw Error(ErrorCode::kNotSupported,
-                fmt::format("{}: an input of its chain lies as kernels do not take it", name()));
+    throw Error(
+        ErrorCode::kNotSupported,
+        fmt::format("{}: the kernels cannot read the layout of an input of its chain", name()));
   tail->buffers.push_back(call.input(call.input_count() - 1));
   tail->buffers.push_back(call.output(0));
   launch_product(call, *product,

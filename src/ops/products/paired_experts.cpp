@@ -41,7 +41,7 @@ std::optional<Joint> ExpertMatmulOp::with_maker(const Device& device,
     return !op.cannot_run(device.info(), own);
   };
   // Rows that nobody shares are rounded by each launch for itself. What the tail sees of the other
-  // product lies in the place of the result.
+  // product has the place of the result.
   const bool fits =
       joins_products(device.info(), 1) && s.slots > 0 && s.n > 0 && s.k > 0 && s.experts > 0 &&
       reads_by_slot(s, x_type, w.type(), rounded_.has_value()) &&
@@ -80,8 +80,9 @@ void ExpertMatmulOp::launch_pair(DeviceCall& call, size_t made) const {
   const Sizes s = sizes_of(x.layout, w.layout, ids.layout);
   const auto tail = bind_tail(call, tail_, 4, s.n, 0, made);
   if (!tail)
-    throw Error(ErrorCode::kNotSupported,
-                "expert_matmul of two: an input of its chain lies as kernels do not take it");
+    throw Error(
+        ErrorCode::kNotSupported,
+        "expert_matmul of two: the kernels cannot read the layout of an input of its chain");
   const DType x_type = rounded_.value_or(x.type.plain());
   // Rows are shared between subgroups as by one product alone: sums are added up in that order.
   const auto cut = [&](bool pair) {

@@ -80,7 +80,7 @@ bool Planner::lies_as_made(const Tensor& input) {
          input.elements() == node.outputs[0].shape.elements();
 }
 
-// The item that makes this input, where nobody but so many use it and it lies as it was made.
+// The item that makes this input, if only so many use it and its layout is the one it was made in.
 Planner::Item* Planner::sole_maker(const Tensor& input, uint32_t users) {
   const Node* node = input.node().get();
   const auto found = item_of_.find(node);
