@@ -18,7 +18,7 @@ foreach(name cli/command_line cli/conversation_text cli/fit_options cli/input cl
         dsl/builder dsl/operations dsl/philox dsl/values ir/kernel llm/convert/quantisation_settings
         llm/convert/sentence_piece_model llm/convert/sentence_settings
         llm/generate/candidates llm/generate/known_models llm/generate/generation
-        llm/generate/penalties llm/generate/prompt_file llm/generate/sampler llm/generate/text_stream llm/model/finite_values
+        llm/gguf/expanded_types llm/generate/penalties llm/generate/prompt_file llm/generate/sampler llm/generate/text_stream llm/model/finite_values
         llm/store/content_version llm/store/http_headers llm/store/resume runtime/device_records
         runtime/discovery/choice_record runtime/discovery/timed_record runtime/measure/calibration_record
         search/directory search/filter_parser search/vector_formats search/methods/code_space search/methods/curve

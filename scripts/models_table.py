@@ -40,7 +40,7 @@ OTHERS = {
         "support/models/tiny_t5.cpp": ["t5encoder"],
     },
     SAME_LAYERS: {
-        "llm/file_variants_test.cpp": ["cogvlm", "deepseek2-ocr", "hunyuan_vl", "paddleocr"],
+        "llm/file_variants_test.cpp": ["cogvlm", "deepseek2-ocr", "hunyuan_vl", "paddleocr", "pockettts", "qwen3tts"],
     },
 }
 

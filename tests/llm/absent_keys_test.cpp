@@ -86,6 +86,7 @@ TEST(AbsentKeys, ZeroIsNone) {
         Zero{"minicpm-dense", "embedding_scale", 1}, Zero{"minicpm-dense", "residual_scale", 1},
         Zero{"command-r-dense", "logit_scale", 1}, Zero{"cohere2-dense", "logit_scale", 1},
         Zero{"cohere2moe-moe", "logit_scale", 1}, Zero{"grok-moe", "embedding_scale", 1},
+        Zero{"mimo2-moe", "attention.value_scale", 1},
         Zero{"phi3-dense", "rope.scaling.original_context_length", 1}}) {
     const auto found = std::ranges::find(files, name, &test::ArchitectureFile::name);
     ASSERT_NE(found, files.end()) << name;
@@ -105,6 +106,24 @@ TEST(AbsentKeys, ZeroIsNone) {
     for (size_t i = 0; i < zero.size(); ++i) ASSERT_NEAR(zero[i], same[i], 1e-4) << name << key;
     EXPECT_NE(zero, other) << name << " " << key;
   }
+}
+
+// dbrx limits heads to 8 unless its files say otherwise.
+TEST(AbsentKeys, ZeroIsNoLimit) {
+  const std::vector<test::ArchitectureFile>& files = test::architecture_files();
+  if (files.empty()) GTEST_SKIP() << "no ../shared/expected/architectures.tar.xz, or no tar and xz";
+  const auto found = std::ranges::find(files, "dbrx-moe", &test::ArchitectureFile::name);
+  ASSERT_NE(found, files.end());
+  const GgufFile file = GgufFile::open(found->path);
+  const auto with = [&](float limit) {
+    Changed changed;
+    const GgufFile other = changed.open(file, [&](GgufWriter& to, const std::string& prefix) {
+      to.set(prefix + "attention.clamp_kqv", limit);
+    });
+    return logits_of(other, found->tokens);
+  };
+  EXPECT_EQ(with(0), with(1e6f));
+  EXPECT_NE(with(0), with(0.1f));
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <limits>
 #include <tuple>
 
 #include "llm/gguf/gguf_writer.h"
@@ -209,14 +210,56 @@ TEST(FileVariants, ArchitecturesWithTheSameLayers) {
   Variants of_hunyuan(hunyuan);
   EXPECT_EQ(logits_of(of_hunyuan.open({.architecture = "hunyuan_vl"})), logits_of(hunyuan));
 
-  // Matrices for the positions of images may be there, too.
+  // Matrices for the positions of images may be there, too. The rows of q, k and v are as many,
+  // whatever the heads of k and v.
   TinyModel fused("phi3");
   fused.finish({.joined = true, .output = true});
   const GgufFile phi3 = fused.open();
   Variants of_phi3(phi3);
   Variant vision{.architecture = "cogvlm"};
   vision.added["blk.0.vis_attn_qkv.weight"] = {{3}, {1, 2, 3}};
+  const int64_t width = phi3.integer("phi3.embedding_length");
+  for (const GgufTensor& each : phi3.tensors()) {
+    if (!each.name.ends_with(".attn_qkv.weight")) continue;
+    const std::vector<float> from = phi3.tensor(each).to_vector<float>();
+    std::vector<float> to(static_cast<size_t>(3 * width * width));
+    const int64_t rows = (each.shape[0] - width) / 2;
+    ASSERT_LT(rows, width);
+    std::copy_n(from.begin(), width * width, to.begin());
+    for (const int64_t part : {1, 2})
+      std::copy_n(from.begin() + (width + (part - 1) * rows) * width, rows * width,
+                  to.begin() + part * width * width);
+    vision.without.insert(each.name);
+    vision.added[each.name] = {{3 * width, width}, to};
+  }
   EXPECT_EQ(logits_of(of_phi3.open(vision)), logits_of(phi3));
+}
+
+// The output matrix of qwen3tts may have rows for the last tokens alone, which excludes the others.
+TEST(FileVariants, CodesOfSpeech) {
+  TinyModel tiny("qwen3");
+  tiny.finish({.head_norms = true});
+  const GgufFile file = tiny.open();
+  Variants variants(file);
+  Variant variant{.architecture = "qwen3tts"};
+  const std::vector<float> plain = logits_of(file);
+  EXPECT_EQ(logits_of(variants.open(variant)), plain);
+  const std::string name = "output.weight";
+  std::vector<float> rows = file.tensor(*file.find_tensor(name)).to_vector<float>();
+  const size_t all = static_cast<size_t>(tiny.reference.vocabulary), codes = 9;
+  const size_t width = rows.size() / all;
+  rows.resize(codes * width);
+  variant.without.insert(name);
+  variant.added[name] = {{static_cast<int64_t>(codes), static_cast<int64_t>(width)}, rows};
+  const std::vector<float> found = logits_of(variants.open(variant));
+  ASSERT_EQ(found.size(), plain.size());
+  for (size_t i = 0; i < found.size(); ++i) {
+    const size_t row = i / all, token = i % all;
+    if (token < all - codes)
+      EXPECT_EQ(found[i], -std::numeric_limits<float>::infinity());
+    else
+      EXPECT_NEAR(found[i], plain[row * all + token - (all - codes)], 1e-4);
+  }
 }
 
 // The rows of heads whose halves are rotated, from those whose adjacent elements are.
@@ -253,12 +296,157 @@ TEST(FileVariants, DeepSeekOcrRotatesHalves) {
   for (size_t i = 0; i < wanted.size(); ++i) EXPECT_NEAR(found[i], wanted[i], 1e-4);
 }
 
+// pockettts is starcoder2 without biases of matrices, and rotates adjacent elements.
+TEST(FileVariants, PocketTtsRotatesAdjacentElements) {
+  TinyModel tiny("llama");
+  tiny.finish({});
+  const GgufFile file = tiny.open();
+  Variants variants(file);
+  Variant adjacent{.architecture = "pockettts"};
+  const auto zeros = [](Variant& to, const std::string& name, int64_t length, float value) {
+    to.added[name] = {{length}, std::vector<float>(static_cast<size_t>(length), value)};
+  };
+  for (const GgufTensor& each : file.tensors()) {
+    const std::string matrix = each.name.substr(0, each.name.rfind(".weight"));
+    if (matrix.ends_with("ffn_gate")) adjacent.without.insert(each.name);
+    if (matrix.ends_with("norm")) zeros(adjacent, matrix + ".bias", each.shape[0], 0.1f);
+  }
+  Variant halves = adjacent;
+  halves.architecture = "starcoder2";
+  for (const GgufTensor& each : file.tensors()) {
+    const std::string matrix = each.name.substr(0, each.name.rfind(".weight"));
+    if (matrix.ends_with(".attn_q") || matrix.ends_with(".attn_k"))
+      halves.values[each.name] = halves_of(file, each, file.integer("llama.attention.key_length"));
+    for (const char* name : {"attn_output", "ffn_up", "ffn_down"})
+      if (matrix.ends_with(name)) zeros(halves, matrix + ".bias", each.shape[0], 0);
+  }
+  const std::vector<float> found = logits_of(variants.open(adjacent)),
+                           wanted = logits_of(variants.open(halves));
+  ASSERT_EQ(found.size(), wanted.size());
+  for (size_t i = 0; i < wanted.size(); ++i) EXPECT_NEAR(found[i], wanted[i], 1e-4);
+}
+
+// A count of experts does not make experts, and divisors need something that is rotated.
+TEST(FileVariants, WhatOtherArchitecturesHave) {
+  TinyModel tiny("qwen3");
+  tiny.finish({.head_norms = true});
+  const GgufFile qwen3 = tiny.open();
+  const auto counted = [](GgufWriter& to) {
+    to.set("qwen3.expert_count", uint32_t{4});
+    to.set("qwen3.expert_used_count", uint32_t{2});
+  };
+  EXPECT_EQ(logits_of(Variants(qwen3).open({.change = counted})), logits_of(qwen3));
+
+  TinyModel other("refact");
+  other.finish({});
+  const GgufFile refact = other.open();
+  const int64_t pairs = refact.integer("refact.attention.key_length") / 2;
+  Variant divided;
+  divided.added["rope_freqs.weight"] = {{pairs}, std::vector<float>(static_cast<size_t>(pairs), 2)};
+  EXPECT_EQ(logits_of(Variants(refact).open(divided)), logits_of(refact));
+}
+
+// In these files a number in place of the list of windowed layers stands for all of them.
+TEST(FileVariants, OneNumberForTheListOfWindowedLayers) {
+  const std::vector<test::ArchitectureFile>& files = test::architecture_files();
+  if (files.empty()) GTEST_SKIP() << "no ../shared/expected/architectures.tar.xz, or no tar and xz";
+  for (const char* name : {"gemma4-dense", "mimo2-moe", "step35-moe"}) {
+    const auto found = std::ranges::find(files, name, &test::ArchitectureFile::name);
+    ASSERT_NE(found, files.end()) << name;
+    const GgufFile file = GgufFile::open(found->path);
+    const std::string prefix = std::string(file.string("general.architecture")) + ".";
+    const std::string key = prefix + "attention.sliding_window_pattern";
+    const auto layers = static_cast<size_t>(file.integer(prefix + "block_count"));
+    for (const uint32_t number : {0, 1, 2}) {
+      const auto one = [&](GgufWriter& to) { to.set(key, number); };
+      const auto list = [&](GgufWriter& to) {
+        to.set(key, std::vector<uint32_t>(layers, number > 0));
+      };
+      Variants variants(file);
+      EXPECT_EQ(logits_of(variants.open({.change = one})),
+                logits_of(variants.open({.change = list})))
+          << name << " " << number;
+    }
+  }
+}
+
+// The factor of rotations counts in windowed layers, too, even where these are not scaled; in those
+// of olmo2 it does not. Pattern 0: all layers are windowed.
+TEST(FileVariants, FactorOfRotationsInWindowedLayers) {
+  const std::vector<test::ArchitectureFile>& files = test::architecture_files();
+  if (files.empty()) GTEST_SKIP() << "no ../shared/expected/architectures.tar.xz, or no tar and xz";
+  for (const char* name : {"gemma3-dense", "olmo2-dense"}) {
+    const auto found = std::ranges::find(files, name, &test::ArchitectureFile::name);
+    ASSERT_NE(found, files.end()) << name;
+    const GgufFile file = GgufFile::open(found->path);
+    const std::string prefix = std::string(file.string("general.architecture")) + ".";
+    Variants variants(file);
+    const auto with = [&](const char* type, float factor) {
+      return logits_of(variants.open({.change = [=](GgufWriter& to) {
+        to.set(prefix + "attention.sliding_window_pattern", uint32_t{0});
+        to.set(prefix + "rope.scaling.type", type);
+        to.set(prefix + "rope.scaling.factor", 4.f);
+        to.set(prefix + "rope.scaling.attn_factor", factor);
+      }}));
+    };
+    EXPECT_EQ(with("yarn", 1.25f), with("none", 1.25f)) << name;
+    const bool counts = std::string(name) != "olmo2-dense";
+    EXPECT_EQ(with("yarn", 1.25f) != with("yarn", 1), counts) << name;
+  }
+}
+
+// llama.cpp leaves every fourth layer unrotated, but none of a model of four.
+TEST(FileVariants, SmallThinkerOfFourLayers) {
+  const std::vector<test::ArchitectureFile>& files = test::architecture_files();
+  if (files.empty()) GTEST_SKIP() << "no ../shared/expected/architectures.tar.xz, or no tar and xz";
+  const auto found = std::ranges::find(files, "smallthinker-moe", &test::ArchitectureFile::name);
+  ASSERT_NE(found, files.end());
+  const GgufFile file = GgufFile::open(found->path);
+  Variants variants(file);
+  const auto with = [&](uint32_t layers, uint32_t window) {
+    Variant variant{.change = [=](GgufWriter& to) {
+      to.set("smallthinker.block_count", layers);
+      to.set("smallthinker.attention.sliding_window", window);
+    }};
+    for (const GgufTensor& each : file.tensors())
+      for (uint32_t layer = 2; layer < layers; ++layer)
+        if (const std::string first = "blk.0."; each.name.starts_with(first))
+          variant.added["blk." + std::to_string(layer) + "." + each.name.substr(first.size())] = {
+              each.shape, file.tensor(each).to_vector<float>()};
+    return logits_of(variants.open(variant));
+  };
+  EXPECT_EQ(with(4, 16), with(4, 0));
+  EXPECT_NE(with(5, 16), with(5, 0));
+}
+
+// Sections of the rotation make glm4 pair halves only if there are two or more.
+TEST(FileVariants, SectionsOfTheRotation) {
+  const std::vector<test::ArchitectureFile>& files = test::architecture_files();
+  if (files.empty()) GTEST_SKIP() << "no ../shared/expected/architectures.tar.xz, or no tar and xz";
+  const auto found = std::ranges::find(files, "glm4-dense", &test::ArchitectureFile::name);
+  ASSERT_NE(found, files.end());
+  const GgufFile file = GgufFile::open(found->path);
+  Variants variants(file);
+  const auto with = [&](const std::vector<uint32_t>& sections) {
+    return logits_of(variants.open({.change = [&](GgufWriter& to) {
+      to.set("glm4.rope.dimension_sections", sections);
+      if (sections.empty()) to.remove("glm4.rope.dimension_sections");
+    }}));
+  };
+  EXPECT_EQ(with({0, 0, 0, 0}), with({}));
+  EXPECT_EQ(with({16, 0, 0, 0}), with({}));
+  EXPECT_NE(with({8, 8, 0, 0}), with({}));
+}
+
 // Some files state what their architecture has in another way, or always.
 TEST(FileVariants, KeysThatAnArchitectureDoesNotRead) {
   const std::vector<test::ArchitectureFile>& files = test::architecture_files();
   if (files.empty()) GTEST_SKIP() << "no ../shared/expected/architectures.tar.xz, or no tar and xz";
   const std::tuple<const char*, const char*, uint32_t> keys[] = {
       {"dots1-moe", "dots1.expert_shared_feed_forward_length", 7},
+      {"hunyuan-moe-moe", "hunyuan-moe.expert_feed_forward_length", 48},
+      {"hunyuan-moe-moe", "hunyuan-moe.rope.scaling.alpha", 1000},
+      {"minimax-m2-moe", "minimax-m2.expert_feed_forward_length", 48},
       {"qwen3next-moe", "qwen3next.expert_gating_func", 2},
       {"qwen35moe-moe", "qwen35moe.expert_gating_func", 2}};
   for (const auto& [name, key, value] : keys) {

@@ -35,7 +35,9 @@ class Apertus : public TransformerArchitecture {
       config.xielu.push_back({static_cast<double>(slope[i]) + softplus(below[i]),
                               softplus(above[i]), slope[i], epsilon[i]});
   }
-  RequiredTensors required_tensors() const override { return {.head_norms = true, .gate = false}; }
+  RequiredTensors required_tensors() const override {
+    return {.head_norms = true, .gate = false, .no_head_norm_bias = true};
+  }
 };
 
 }  // namespace

@@ -57,8 +57,7 @@ std::string_view other_kind(std::string_view architecture) {
            "instead";
   if (is({"dflash", "eagle3", "gemma4-assistant"}))
     return "a draft that only works inside another model; name the GGUF file of that instead";
-  if (is({"pockettts", "qwen3tts", "wavtokenizer-dec"}))
-    return "a model that makes speech; Prism runs language models";
+  if (is({"wavtokenizer-dec"})) return "a model that makes speech; Prism runs language models";
   if (is({"aura", "cosmos", "flux", "hidream", "hyvid", "ltxv", "lumina2", "qwen_image", "sd1",
           "sd3", "sdxl", "wan"}))
     return "a model that makes pictures; Prism runs language models";

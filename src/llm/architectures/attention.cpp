@@ -17,8 +17,14 @@ Blocks::Heads Blocks::heads(const LayerWeights& w, const Tensor& x) const {
     const int64_t q = sizes.heads * sizes.head_dim, k = sizes.kv_heads * sizes.head_dim,
                   v = sizes.kv_heads * sizes.value_dim;
     Tensor all = project(x, w.qkv);
-    if (all.size(-1) > q + k + v) all = all.slice(-1, 0, q + k + v);
-    std::vector<Tensor> parts = split(all, {q, k, v}, -1);
+    std::vector<Tensor> parts;
+    if (const int64_t stride = config_.qkv_stride; stride > k) {
+      parts = {all.slice(-1, 0, q), all.slice(-1, stride, stride + k),
+               all.slice(-1, 2 * stride, 2 * stride + v)};
+    } else {
+      if (all.size(-1) > q + k + v) all = all.slice(-1, 0, q + k + v);
+      parts = split(all, {q, k, v}, -1);
+    }
     const Linear* const own[] = {&w.q, &w.k, &w.v};
     for (size_t i = 0; i < parts.size(); ++i)
       if (own[i]->lora_a) parts[i] = parts[i] + adapted(x, *own[i]);

@@ -31,8 +31,10 @@ std::vector<RopeTables> make_rope_tables(const Config& config, const Weights& we
   };
   for (const Device& device : devices) {
     tables.push_back({device, table(all, device), table(local, device)});
-    if (config.rope_magnitude > 0)
-      tables.back().all.magnitude = tables.back().local.magnitude = config.rope_magnitude;
+    if (config.rope_magnitude > 0) tables.back().all.magnitude = config.rope_magnitude;
+    if (config.local_rope_magnitude > 0 &&
+        config.local_rope_scaling.kind != RopeScaling::Kind::yarn)
+      tables.back().local.magnitude = config.local_rope_magnitude;
   }
   return tables;
 }

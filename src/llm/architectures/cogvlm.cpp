@@ -1,4 +1,5 @@
-// cogvlm, text: llama with fused q, k and v. The matrices for the positions of images are left out.
+// cogvlm, text: llama with fused q, k and v, each of as many rows as there are heads. The matrices
+// for the positions of images are left out.
 #include "llm/architectures/architecture.h"
 
 namespace prism::llm {
@@ -9,8 +10,11 @@ class CogVlm : public TransformerArchitecture {
  public:
   void configure(const GgufFile&, Config& config) const override {
     config.rope_base = 10000;  // whatever the file states
+    config.rope_divisors = false;
     config.rope_scaling = {};
     config.rope_magnitude = 0;
+    config.qkv_rows = 3 * config.width;
+    config.qkv_stride = config.width;
   }
   void load_layer(WeightLoader& from, LayerWeights& layer) const override {
     TransformerArchitecture::load_layer(from, layer);

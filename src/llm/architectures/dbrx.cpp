@@ -10,7 +10,7 @@ class Dbrx : public TransformerArchitecture {
   void configure(const GgufFile& file, Config& config) const override {
     require_experts(file, config);
     config.norms = NormKind::layer;
-    config.qkv_clamp = config_number(file, "attention.clamp_kqv", 8);
+    config.qkv_clamp = config_number(file, "attention.clamp_kqv", 8, {.zero = true});
   }
   NormNames norm_names() const override { return {.feed_forward = "attn_output_norm"}; }
 };

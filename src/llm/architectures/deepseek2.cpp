@@ -10,9 +10,11 @@ void DeepSeek2::set_yarn(const GgufFile& file, Config& config) {
   const RopeScaling& scaling = config.rope_scaling;
   const bool is_yarn = scaling.kind == RopeScaling::Kind::yarn;
   const double factor = scaling.kind == RopeScaling::Kind::none ? 1 : scaling.factor;
-  // Files have a tenth of the multiplier.
+  // Files have a tenth of the multiplier; glm-dsa has none.
   const double multiplier =
-      config_number(file, "rope.scaling.yarn_log_multiplier", 0, {.zero = true}) * 10;
+      config.architecture == "glm-dsa"
+          ? 0
+          : config_number(file, "rope.scaling.yarn_log_multiplier", 0, {.zero = true}) * 10;
   const auto grown = [&](double by) { return factor <= 1 ? 1 : 0.1 * by * std::log(factor) + 1; };
   double magnitude = config_number(file, "rope.scaling.attn_factor", 1);
   double scale = magnitude * (1 + 0.1 * std::log(factor));

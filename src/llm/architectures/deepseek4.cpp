@@ -163,7 +163,7 @@ class DeepSeek4 : public Architecture {
     config.local_rope_scaling = {};
     config.rope_base =
         config_number(file, "attention.compress_rope_freq_base", config.rope_base, {.most = 1e12});
-    config.rope_magnitude = 1;
+    config.rope_magnitude = config.local_rope_magnitude = 1;
   }
 
   static void set_compression(const GgufFile& file, Config& config) {

@@ -8,6 +8,10 @@ namespace {
 class Dream : public TransformerArchitecture {
  public:
   void configure(const GgufFile&, Config& config) const override { config.causal = false; }
+  void load_ends(WeightLoader& from, const Placement& placement, Weights& weights) const override {
+    TransformerArchitecture::load_ends(from, placement, weights);
+    weights.output.bias = {};  // files may have one, which the model does not add
+  }
 };
 
 }  // namespace

@@ -7,7 +7,9 @@ namespace {
 
 class Exaone : public TransformerArchitecture {
  public:
-  void configure(const GgufFile&, Config&) const override {}
+  void configure(const GgufFile&, Config& config) const override {
+    config.rope_divisors = config.architecture == "exaone";
+  }
 };
 
 }  // namespace

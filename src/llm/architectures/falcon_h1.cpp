@@ -9,12 +9,13 @@ namespace {
 class FalconH1 : public TransformerArchitecture {
  public:
   void configure(const GgufFile& file, Config& config) const override {
+    config.rope_divisors = false;
     set_ssm(file, config);
     for (LayerConfig& each : config.each_layer) each.states = mamba2_states(config);
   }
+  RequiredTensors required_tensors() const override { return {.no_output_bias = true}; }
   void load_mixer(WeightLoader& from, LayerWeights& layer) const override {
     from.attention(layer);
-    layer.out.bias = {};  // files may have one, which the model does not add
     load_mamba2(from, layer);
   }
   Tensor mix(Blocks& blocks, const LayerWeights& w, const Tensor& x) const override {

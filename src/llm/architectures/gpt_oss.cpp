@@ -15,6 +15,7 @@ class GptOss : public TransformerArchitecture {
     config.activation = Activation::silu_clamped;
     require_experts(file, config);
     set_expert_width(file, config);
+    config.expert_scores = ExpertScores::softmax_of_chosen;
   }
   NormNames norm_names() const override { return {.feed_forward = "post_attention_norm"}; }
   RequiredTensors required_tensors() const override {

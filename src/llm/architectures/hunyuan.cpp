@@ -11,13 +11,13 @@ class Hunyuan : public TransformerArchitecture {
  public:
   void configure(const GgufFile& file, Config& config) const override {
     config.rotates_before_norm = true;
+    const bool is_moe = config.architecture == "hunyuan-moe";
     const double alpha = config_number(file, "rope.scaling.alpha", 0, {.zero = true});
-    if (alpha > 0) {
+    if (alpha > 0 && !is_moe) {
       const auto dim = static_cast<double>(config.head_dim);
       config.rope_base *= std::pow(alpha, dim / (dim - 2));
     }
-    if (config.experts <= 1) return have_no_experts(config);
-    set_expert_width(file, config);
+    if (config.experts == 0 || !is_moe) return have_no_experts(config);
     set_shared_width(file, config, config.feed_forward);
   }
   RequiredTensors required_tensors() const override { return {.head_norms = true}; }

@@ -14,6 +14,7 @@ class Laguna : public TransformerArchitecture {
     set_windows(file, config, 0, 4, true);
     config.local_rope_base =
         config_number(file, "rope.freq_base_swa", config.rope_base, {.most = 1e12});
+    config.local_rope_magnitude = 1;
     config.local_rope_dims =
         config_integer(file, "rope.dimension_count_swa", config.rope_dims, 2, config.head_dim) / 2 *
         2;

@@ -10,6 +10,10 @@ class Llada : public TransformerArchitecture {
   void configure(const GgufFile&, Config& config) const override {
     config.pairing = RopePairing::adjacent;
     config.causal = false;
+    config.rope_divisors = false;
+  }
+  RequiredTensors required_tensors() const override {
+    return {.no_output_bias = true, .no_feed_forward_bias = true};
   }
 };
 

@@ -13,6 +13,7 @@ class Mellum : public TransformerArchitecture {
     set_windows(file, config, 0, 4);
     config.local_rope_base =
         config_number(file, "rope.freq_base_swa", config.rope_base, {.most = 1e12});
+    config.local_rope_magnitude = 1;
   }
   RequiredTensors required_tensors() const override { return {.head_norms = true}; }
 };

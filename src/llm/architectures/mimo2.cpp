@@ -7,13 +7,14 @@ namespace {
 
 class Mimo2 : public TransformerArchitecture {
  public:
+  RequiredTensors required_tensors() const override { return {.no_qkv_bias = true}; }
   void configure(const GgufFile& file, Config& config) const override {
     leave_out_proposing_layers(file, config);
     config.local_rope_base = config_number(file, "rope.freq_base_swa", 1e4, {.most = 1e12});
     set_windows(file, config, 0, 1);
     set_expert_width(file, config);
     config.expert_scores = ExpertScores::sigmoid;
-    config.attention_result_scale = config_number(file, "attention.value_scale", 1);
+    config.attention_result_scale = config_factor(file, "attention.value_scale", 1);
   }
   void load_layer(WeightLoader& from, LayerWeights& layer) const override {
     from.norms(norm_names(), layer);

@@ -9,14 +9,11 @@ class MiniMaxM2 : public TransformerArchitecture {
  public:
   void configure(const GgufFile& file, Config& config) const override {
     require_experts(file, config);
-    set_expert_width(file, config);
     set_expert_scores(file, config, ExpertScores::sigmoid);
   }
-  void load_layer(WeightLoader& from, LayerWeights& layer) const override {
-    TransformerArchitecture::load_layer(from, layer);
-    for (Linear* each : {&layer.q, &layer.k, &layer.v}) each->bias = {};  // not part of the model
+  RequiredTensors required_tensors() const override {
+    return {.head_norms = true, .no_qkv_bias = true};
   }
-  RequiredTensors required_tensors() const override { return {.head_norms = true}; }
 };
 
 }  // namespace

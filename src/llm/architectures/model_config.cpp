@@ -38,6 +38,7 @@ Config model_config(const GgufFile& file, const Architecture& architecture) {
   check("the base of rotations", config.rope_base);
   check("the base of rotations in windowed layers", config.local_rope_base);
   check("the size of rotations", config.rope_magnitude);
+  check("the size of rotations in windowed layers", config.local_rope_magnitude);
   for (const Xielu& each : config.xielu)
     for (const double value : {each.below, each.above, each.slope, each.epsilon})
       check("a number of xIELU", value);

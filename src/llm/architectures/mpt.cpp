@@ -19,7 +19,9 @@ class Mpt : public TransformerArchitecture {
     from.norms(norm_names(), layer);
     const bool has_norms = from.has_in_layer("attn_q_norm.weight");
     from.attention(layer, has_norms);
-    if (!has_norms) from.leave_out("attn_k_norm.weight"), from.leave_out("attn_k_norm.bias");
+    if (!has_norms)
+      for (const char* name : {"attn_q_norm.bias", "attn_k_norm.weight", "attn_k_norm.bias"})
+        from.leave_out(name);
     from.feed_forward(layer);
     from.keep_if_there(layer, "ffn.act.scales", {from.config().feed_forward});
   }

@@ -11,6 +11,7 @@ class Olmo2 : public TransformerArchitecture {
     set_windows(file, config, 0, 4);
     config.local_rope_base =
         config_number(file, "rope.freq_base_swa", config.rope_base, {.most = 1e12});
+    config.local_rope_magnitude = 1;
   }
   NormNames norm_names() const override {
     return {.attention = "",
@@ -18,7 +19,9 @@ class Olmo2 : public TransformerArchitecture {
             .feed_forward = "",
             .feed_forward_post = "post_ffw_norm"};
   }
-  RequiredTensors required_tensors() const override { return {.head_norms = true}; }
+  RequiredTensors required_tensors() const override {
+    return {.head_norms = true, .no_qkv_bias = true};
+  }
 };
 
 }  // namespace

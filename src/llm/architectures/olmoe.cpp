@@ -11,7 +11,9 @@ class Olmoe : public TransformerArchitecture {
     require_experts(file, config);
     config.expert_weights_sum_to_one = false;
   }
-  RequiredTensors required_tensors() const override { return {.head_norms = true}; }
+  RequiredTensors required_tensors() const override {
+    return {.head_norms = true, .no_qkv_bias = true};
+  }
 };
 
 }  // namespace

@@ -13,7 +13,6 @@ class Phi3 : public TransformerArchitecture {
  public:
   void configure(const GgufFile& file, Config& config) const override {
     (void)config_integer(file, "attention.sliding_window", 0, 0, 1 << 30);
-    config.rope_magnitude = config_number(file, "rope.scaling.attn_factor", 0, {.zero = true});
     // As converted from a folder; llama.cpp has no key for the norms and the router of phimoe.
     config.mixer_range = 2 * config_number(file, "router_jitter_noise", 0, {.zero = true});
     if (config.mixer_range == 0) return;

@@ -1,5 +1,6 @@
 // plamo2: layers of a Mamba whose heads decay alike, or of attention; norms after each block.
 #include <algorithm>
+#include <cmath>
 
 #include "llm/architectures/recurrent.h"
 #include "prism/ops/elementwise.h"
@@ -20,6 +21,7 @@ class Plamo2 : public TransformerArchitecture {
     return {"attn_norm", "post_attention_norm", "ffn_norm", "post_ffw_norm"};
   }
   void configure(const GgufFile& file, Config& config) const override {
+    config.attention_scale = 1 / std::sqrt(static_cast<double>(config.at(0).value_dim));
     set_ssm(file, config);
     const SsmConfig& ssm = config.ssm;
     set_states_of_headless(config,

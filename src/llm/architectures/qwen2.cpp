@@ -8,6 +8,11 @@ namespace {
 class Qwen2 : public TransformerArchitecture {
  public:
   void configure(const GgufFile&, Config&) const override {}
+  void load_ends(WeightLoader& from, const Placement& placement, Weights& weights) const override {
+    TransformerArchitecture::load_ends(from, placement, weights);
+    // Files of qwen2vl may have one, which the model does not add.
+    if (from.config().architecture == "qwen2vl") weights.output.bias = {};
+  }
 };
 
 }  // namespace

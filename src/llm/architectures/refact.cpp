@@ -9,15 +9,13 @@ namespace {
 
 class Refact : public TransformerArchitecture {
  public:
-  RequiredTensors required_tensors() const override { return {.expert_gate = false}; }
+  // llama.cpp loads these biases and adds none of them.
+  RequiredTensors required_tensors() const override {
+    return {.expert_gate = false, .no_output_bias = true, .no_feed_forward_bias = true};
+  }
   void configure(const GgufFile&, Config& config) const override {
     config.rope_dims = 0;
     config.max_bias = 8;
-  }
-  // llama.cpp loads these biases and adds none of them.
-  void load_layer(WeightLoader& from, LayerWeights& layer) const override {
-    TransformerArchitecture::load_layer(from, layer);
-    for (Linear* each : {&layer.out, &layer.gate, &layer.up, &layer.down}) each->bias = {};
   }
   // llama.cpp loads experts and uses none: the block is its activation alone.
   Tensor layer(Blocks& blocks, const LayerWeights& w, const Tensor& x) const override {

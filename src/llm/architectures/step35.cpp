@@ -9,7 +9,9 @@ namespace {
 
 class Step35 : public TransformerArchitecture {
  public:
-  RequiredTensors required_tensors() const override { return {.shared_expert = false}; }
+  RequiredTensors required_tensors() const override {
+    return {.shared_expert = false, .no_qkv_bias = true};
+  }
   void configure(const GgufFile& file, Config& config) const override {
     leave_out_proposing_layers(file, config);
     config.local_rope_base = config_number(file, "rope.freq_base_swa", 1e4, {.most = 1e12});

@@ -59,6 +59,14 @@ void read_expert_groups(const GgufFile& file, Config& config) {
                     config.experts, config.expert_groups, config.expert_groups_used));
 }
 
+// Files may count experts as other architectures do, and have none.
+bool has_experts(const GgufFile& file) {
+  return std::ranges::any_of(file.tensors(), [](const GgufTensor& each) {
+    return each.name.find("_exps.") != std::string::npos ||
+           each.name.find(".ffn_gate_inp.") != std::string::npos;
+  });
+}
+
 RopeScaling read_scaling(const GgufFile& file, const std::string& prefix, int64_t context) {
   const NumberRange from_zero{.zero = true};
   RopeScaling scaling;
@@ -168,6 +176,11 @@ void set_windows(const GgufFile& file, Config& config, int64_t otherwise, int64_
   if (pattern && pattern->is_array()) {
     const std::vector<int64_t> windowed = layer_integers(file, key, config.layers, 0, 1);
     for (size_t i = 0; i < windowed.size(); ++i) config.each_layer[i].windowed = windowed[i] != 0;
+    return;
+  }
+  if (pattern && period == 1) {
+    const bool all = config_integer(file, "attention.sliding_window_pattern", 0, 0, 4096) != 0;
+    for (LayerConfig& each : config.each_layer) each.windowed = all;
     return;
   }
   period = config_integer(file, "attention.sliding_window_pattern", period, 0, 4096);
@@ -409,8 +422,9 @@ Config read_config(const GgufFile& file) {
                      config.rope_dims, config.head_dim));
   config.rope_base = config_number(file, "rope.freq_base", 10000, {.most = 1e12});
   config.rope_scaling = read_scaling(file, prefix, config.context);
+  config.local_rope_magnitude = config_number(file, "rope.scaling.attn_factor", 0, {.zero = true});
   if (config.rope_scaling.kind != RopeScaling::Kind::yarn)
-    config.rope_magnitude = config_number(file, "rope.scaling.attn_factor", 0, {.zero = true});
+    config.rope_magnitude = config.local_rope_magnitude;
 
   config.causal = file.boolean_or(prefix + "attention.causal", true);
 
@@ -420,6 +434,7 @@ Config read_config(const GgufFile& file) {
   config.pooling = kPoolings[config_integer(file, "pooling_type", 0, 0, 4)];
 
   config.experts = config_integer(file, "expert_count", 0, 0, 1024);
+  if (!has_experts(file)) config.experts = 0;
   if (config.experts > 0) config.experts_used = count("expert_used_count", config.experts);
   const std::string wide_key = prefix + "feed_forward_length";
   if (file.has(wide_key) || config.experts == 0) {

@@ -118,10 +118,12 @@ struct Config {
   double rope_base = 10000;
   RopeScaling rope_scaling;
   double rope_magnitude = 0;  // 0: determined by the scaling
+  bool rope_divisors = true;  // false: the model does not use those of files
   // For windowed layers; a base of 0: as the others.
   double local_rope_base = 0;
   RopeScaling local_rope_scaling;
-  int64_t local_rope_dims = 0;  // 0: as the others
+  double local_rope_magnitude = 0;  // 0, or yarn: determined by the scaling
+  int64_t local_rope_dims = 0;      // 0: as the others
 
   // --- attention
   bool causal = true;          // except for the encoder's layers
@@ -133,6 +135,7 @@ struct Config {
   int64_t q_rank = 0;                // queries of latent attention are made from this many elements
   bool q_has_gate = false;           // its matrix also makes the gates of the heads, head by head
   int64_t qkv_rows = 0;              // of the fused matrix; 0: as many as the heads need
+  int64_t qkv_stride = 0;            // from q to k and from k to v in it; 0: as long as they are
   double qkv_clamp = 0;              // limits q, k and v; 0: no limit
   bool rotates_before_norm = false;  // the norms of q and k follow the rotation
   bool gate_is_softplus = false;     // that of attention; else a sigmoid
@@ -259,8 +262,9 @@ std::vector<double> config_numbers(const GgufFile& file, const char* name, int64
 void set_encoder(const GgufFile& file, Config& config);
 // Sets the window of windowed layers from the file, or `otherwise` (0: there are none; only then
 // the file may say 0 too). Sets which layers are windowed: all but every `period`-th (1: none, 0:
-// all), or as the file says in `sliding_window_pattern`. first_is_full: the layer with full
-// attention is the first of its period, not the last.
+// all), or as the file says in `sliding_window_pattern`: a period, a list of the layers, or with
+// period 1 a number for all layers. first_is_full: the layer with full attention is the first of
+// its period, not the last.
 void set_windows(const GgufFile& file, Config& config, int64_t otherwise, int64_t period,
                  bool first_is_full = false);
 // The rotations of windowed layers have a base of their own, if the file states one; their scaling

@@ -178,8 +178,10 @@ Norm WeightLoader::head_norm(const std::string& name, int64_t heads) {
     shape = {heads * dim};
     if (found->shape.rank() == 2) shape = {heads, dim};
   }
-  return {take_numbers(in_layer(name + ".weight"), shape, device_),
-          take_numbers(false, in_layer(name + ".bias"), shape, device_)};
+  Norm result = {take_numbers(in_layer(name + ".weight"), shape, device_),
+                 take_numbers(false, in_layer(name + ".bias"), shape, device_)};
+  if (required_.no_head_norm_bias) result.bias = {};
+  return result;
 }
 
 void WeightLoader::attention(LayerWeights& layer, bool with_head_norms) {
@@ -211,6 +213,9 @@ void WeightLoader::attention(LayerWeights& layer, bool with_head_norms) {
       layer.v = linear("attn_v", v, config_.width, needs_bias("attn_v.bias"));
   }
   layer.out = linear("attn_output", config_.width, out, required_.output_bias);
+  if (required_.no_qkv_bias)
+    for (Linear* const each : {&layer.q, &layer.k, &layer.v, &layer.qkv}) each->bias = {};
+  if (required_.no_output_bias) layer.out.bias = {};
   if (with_head_norms) layer.q_norm = head_norm("attn_q_norm", sizes.heads);
   if (with_head_norms && sizes.cache_of < 0 && sizes.latent == 0)
     layer.k_norm = head_norm("attn_k_norm", sizes.kv_heads);
@@ -292,6 +297,8 @@ void WeightLoader::feed_forward(LayerWeights& layer) {
   if (required_.gate && !both) layer.gate = linear("ffn_gate", wide, width, bias);
   layer.up = linear("ffn_up", both ? 2 * wide : wide, width, bias);
   layer.down = linear("ffn_down", width, wide, bias);
+  if (required_.no_feed_forward_bias)
+    for (Linear* const each : {&layer.gate, &layer.up, &layer.down}) each->bias = {};
 }
 
 void WeightLoader::feed_forward_or_experts(LayerWeights& layer) {

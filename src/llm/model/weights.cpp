@@ -92,13 +92,14 @@ void for_each_weight(const Weights& weights, const std::function<void(const Tens
 namespace {
 
 // Reads and checks a list of divisors of the rotary frequencies; empty if the file has none. The
-// list may be as long as layers with windows need, which ignore it.
+// list may be as long as whole heads or layers with windows need, which ignore it.
 std::vector<float> read_divisors(const GgufFile& file, const Config& config, const char* name) {
   const GgufTensor* found = file.find_tensor(name);
   if (!found) return {};
   const int64_t pairs = config.rope_dims / 2, count = found->shape.elements();
   if (!(found->type == ElementType(DType::f32)) ||
-      (count != pairs && count != std::max(pairs, config.local_rope_dims / 2)))
+      (count != pairs && count != std::max(pairs, config.local_rope_dims / 2) &&
+       count != config.head_dim / 2))
     throw Error(ErrorCode::kCorruptFile,
                 fmt::format("model: tensor {} is {} {}; it must be f32 [{}]", name,
                             found->type_name(), found->shape.text(), pairs));
@@ -121,6 +122,7 @@ std::vector<float> rope_divisors(const GgufFile& file, const Config& config, int
   const std::vector<float> all = read_divisors(file, config, "rope_freqs.weight"),
                            shorter = read_divisors(file, config, "rope_factors_short.weight"),
                            longer = read_divisors(file, config, "rope_factors_long.weight");
+  if (!config.rope_divisors) return {};
   if (!all.empty()) return all;
   constexpr int64_t kBlock = 256;
   const int64_t rounded = (context + kBlock - 1) / kBlock * kBlock;

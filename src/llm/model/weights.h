@@ -112,6 +112,10 @@ struct RequiredTensors {
   bool expert_gate = true;         // so are the experts; false: unless a file lacks the matrix
   bool shared_expert = true;       // if the sizes say that there is one
   bool keys_are_values = false;    // in layers without a matrix of values
+  // Biases that files may have and the model does not add: of q, k and v, of the output of
+  // attention, of the norms of q and k, of feed-forward blocks.
+  bool no_qkv_bias = false, no_output_bias = false, no_head_norm_bias = false;
+  bool no_feed_forward_bias = false;
 };
 
 // The names of a layer's norms in files. An architecture does not have those that are empty.
