@@ -53,7 +53,7 @@ void Scheduler::begin_turn(Decoding::Turn turn, int64_t steps) {
   now.limit = turn.first + std::min(steps, end - turn.first);
   now.turns.push_back(std::move(turn));
   // Those that wait now are the first of the next turn.
-  std::ranges::stable_partition(active_, [&](const Active& active) {
+  std::stable_partition(active_.begin(), active_.end(), [&](const Active& active) {
     return !std::ranges::count(now.turns.back().rows, active.sequence->id(), &Decoding::Row::id);
   });
 }
@@ -73,7 +73,9 @@ void Scheduler::start_decoding() {
     if (sequences.back().on_host) ahead = 1;
   }
   on_devices([&] { loop_->start(sequences); });
-  decoding_.emplace().ahead = ahead;
+  Decoding begun;
+  begun.ahead = ahead;
+  decoding_ = std::move(begun);  // clang 14 cannot make it in the optional
   begin_turn(std::move(first), turn.steps);
 }
 
