@@ -116,7 +116,15 @@ TEST(Config, MistakesNameTheKey) {
   expect_error(set("llama.attention.value_length", 1 << 15), "llama.attention.value_length");
   expect_error(set("llama.rope.dimension_count", 17), "llama.rope.dimension_count");
   expect_error(set("llama.rope.dimension_count", 18), "llama.rope.dimension_count");
-  expect_error(set("llama.expert_count", 4), "llama.expert_used_count");
+  const auto with_experts = [](GgufWriter& file) {
+    static const std::vector<float> router(4 * 64);
+    file.add_tensor("blk.0.ffn_gate_inp.weight", {4, 64}, DType::f32,
+                    std::as_bytes(std::span(router)));
+    file.set("llama.expert_count", 4);
+  };
+  expect_error(with_experts, "llama.expert_used_count");
+  // Files may count experts that they do not have.
+  EXPECT_EQ(config_with(set("llama.expert_count", 4)).experts, 0);
   expect_error(set("llama.expert_count", 4000), "llama.expert_count");
   expect_error(set("llama.embedding_length", 32), "token_embd.weight");
   expect_error([](GgufWriter& file) { file.set("llama.block_count", "two"); }, "llama.block_count");
