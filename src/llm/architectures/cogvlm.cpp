@@ -1,4 +1,4 @@
-// cogvlm, text: llama with fused q, k and v, each of as many rows as there are heads. The matrices
+// cogvlm, text: llama with fused q, k and v, each with as many rows as q needs. The matrices
 // for the positions of images are left out.
 #include "llm/architectures/architecture.h"
 
@@ -13,8 +13,8 @@ class CogVlm : public TransformerArchitecture {
     config.rope_divisors = false;
     config.rope_scaling = {};
     config.rope_magnitude = 0;
-    config.qkv_rows = 3 * config.width;
-    config.qkv_stride = config.width;
+    config.qkv_stride = config.heads * config.head_dim;
+    config.qkv_rows = 3 * config.qkv_stride;
   }
   void load_layer(WeightLoader& from, LayerWeights& layer) const override {
     TransformerArchitecture::load_layer(from, layer);

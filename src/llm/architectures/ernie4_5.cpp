@@ -19,11 +19,6 @@ class Ernie45 : public TransformerArchitecture {
       if ((i + 1) % step != 0) config.each_layer[static_cast<size_t>(i)].experts = false;
     set_shared_width(file, config, 0);
   }
-  void load_mixer(WeightLoader& from, LayerWeights& layer) const override {
-    from.attention(layer);
-    // Files of the others may have one, which these models do not add.
-    if (from.config().architecture != "paddleocr") layer.out.bias = {};
-  }
 };
 
 }  // namespace

@@ -19,7 +19,6 @@ class SmallThinker : public TransformerArchitecture {
     set_windows(file, config, 0, kPeriod, true);
     config.window = 4096;  // whatever the file states
     set_windowed_rotation(file, config);
-    if (config.layers == kPeriod) return;  // llama.cpp rotates all layers of such a model
     for (int64_t i = 0; i < config.layers; i += kPeriod)
       config.each_layer[static_cast<size_t>(i)].rotated = false;
   }
