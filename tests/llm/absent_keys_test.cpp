@@ -91,13 +91,13 @@ TEST(AbsentKeys, ZeroIsNone) {
     const auto found = std::ranges::find(files, name, &test::ArchitectureFile::name);
     ASSERT_NE(found, files.end()) << name;
     const GgufFile file = GgufFile::open(found->path);
-    const auto with = [&](double value) {
+    const auto with = [&, name_of = std::string(key)](double value) {
       Changed changed;
       const GgufFile other = changed.open(file, [&](GgufWriter& to, const std::string& prefix) {
-        if (std::string(key).ends_with("length"))
-          to.set(prefix + key, static_cast<uint32_t>(value));
+        if (name_of.ends_with("length"))
+          to.set(prefix + name_of, static_cast<uint32_t>(value));
         else
-          to.set(prefix + key, static_cast<float>(value));
+          to.set(prefix + name_of, static_cast<float>(value));
       });
       return logits_of(other, found->tokens);
     };
