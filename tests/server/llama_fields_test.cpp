@@ -32,7 +32,9 @@ class LlamaFields : public test::OpenAiServer {
 TEST_F(LlamaFields, StreamsHaveTimingsOfEachTokenIfAsked) {
   const std::pair<std::string, json> requests[] = {
       {"/v1/completions", once(8)}, {"/v1/chat/completions", chat()}, {"/completion", native(8)}};
-  for (auto [path, body] : requests) {
+  for (const auto& request : requests) {
+    const std::string path = request.first;
+    json body = request.second;
     SCOPED_TRACE(path);
     const auto timed = [&] {
       std::vector<json> list;
