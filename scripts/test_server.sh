@@ -13,7 +13,8 @@ packages="openai==3.49.0 anthropic==2.8.0 ollama==0.6.3 langchain-openai==1.7.3 
 environment="$build/server-clients"
 # shellcheck disable=SC2086
 "$root/scripts/python_environment.sh" "$environment" $packages
-export PRISM_CACHE_DIR=${PRISM_CACHE_DIR:-$build/test-cache}
+# A cache folder of its own: an embedder that other tests fetched would answer in place of the model.
+export PRISM_CACHE_DIR=$build/server-test-cache
 [ $# -gt 0 ] || set -- openai responses anthropic ollama langchain schemas docs ending mcp
 for test in "$@"; do
   echo "test-server: $test"
