@@ -28,6 +28,11 @@ std::vector<float> logits_of(const GgufFile& file) {
   return model.forward(std::span(&all, 1)).to_vector<float>();
 }
 
+void expect_near(const std::vector<float>& found, const std::vector<float>& wanted) {
+  ASSERT_EQ(found.size(), wanted.size());
+  for (size_t i = 0; i < wanted.size(); ++i) EXPECT_NEAR(found[i], wanted[i], 1e-4);
+}
+
 // Each of the three biases counts by itself.
 TEST(FileVariants, BiasesOfQueriesKeysAndValues) {
   TinyModel tiny("qwen2");
@@ -133,10 +138,7 @@ TEST(FileVariants, ValuesLongerThanKeys) {
     shorter.added[each.name] = {{each.shape[0] / values * kKeys, columns}, cut};
     same.values[each.name] = zeros;
   }
-  const std::vector<float> found = logits_of(variants.open(shorter)),
-                           wanted = logits_of(variants.open(same));
-  ASSERT_EQ(found.size(), wanted.size());
-  for (size_t i = 0; i < wanted.size(); ++i) EXPECT_NEAR(found[i], wanted[i], 1e-4);
+  expect_near(logits_of(variants.open(shorter)), logits_of(variants.open(same)));
 }
 
 // Groups of experts count in every architecture. With as many used experts as a group has, a group
@@ -154,8 +156,7 @@ TEST(FileVariants, GroupsOfExperts) {
     }}));
   };
   const std::vector<float> plain = logits_of(file), all = with(2);
-  ASSERT_EQ(all.size(), plain.size());
-  for (size_t i = 0; i < all.size(); ++i) EXPECT_NEAR(all[i], plain[i], 1e-4);
+  expect_near(all, plain);
   EXPECT_NE(with(1), plain);
 }
 
@@ -292,9 +293,7 @@ TEST(FileVariants, DeepSeekOcrRotatesHalves) {
   for (const GgufTensor& each : file.tensors())
     if (each.name.ends_with(".attn_q.weight") || each.name.ends_with(".attn_k.weight"))
       variant.values[each.name] = halves_of(file, each, file.integer("llama.attention.key_length"));
-  const std::vector<float> found = logits_of(variants.open(variant)), wanted = logits_of(file);
-  ASSERT_EQ(found.size(), wanted.size());
-  for (size_t i = 0; i < wanted.size(); ++i) EXPECT_NEAR(found[i], wanted[i], 1e-4);
+  expect_near(logits_of(variants.open(variant)), logits_of(file));
 }
 
 // pockettts is starcoder2 without biases of matrices, and rotates adjacent elements.
@@ -321,10 +320,7 @@ TEST(FileVariants, PocketTtsRotatesAdjacentElements) {
     for (const char* name : {"attn_output", "ffn_up", "ffn_down"})
       if (matrix.ends_with(name)) zeros(halves, matrix + ".bias", each.shape[0], 0);
   }
-  const std::vector<float> found = logits_of(variants.open(adjacent)),
-                           wanted = logits_of(variants.open(halves));
-  ASSERT_EQ(found.size(), wanted.size());
-  for (size_t i = 0; i < wanted.size(); ++i) EXPECT_NEAR(found[i], wanted[i], 1e-4);
+  expect_near(logits_of(variants.open(adjacent)), logits_of(variants.open(halves)));
 }
 
 // A count of experts does not make experts, and divisors need something that is rotated.
@@ -456,10 +452,7 @@ TEST(FileVariants, ExpertsWithoutAGate) {
         std::vector<float>(static_cast<size_t>(each.shape[0] * each.shape[1]), 1)};
   }
   ASSERT_FALSE(without.without.empty());
-  const std::vector<float> found = logits_of(variants.open(without)),
-                           wanted = logits_of(variants.open(same));
-  ASSERT_EQ(found.size(), wanted.size());
-  for (size_t i = 0; i < wanted.size(); ++i) EXPECT_NEAR(found[i], wanted[i], 1e-4);
+  expect_near(logits_of(variants.open(without)), logits_of(variants.open(same)));
   without.architecture = "bailingmoe2";
   try {
     logits_of(variants.open(without));
